@@ -1,0 +1,217 @@
+"""The rules every capOS crate is declared with.
+
+A crate's folder says who compiles it and whether it may be unsafe; these macros turn that
+into flags, so a BUILD file only lists sources and dependencies. Each crate gets a `.lint`
+target beside it (clippy and rustfmt, for the platform the crate runs on), which is built by
+`bazel build //...` and so by every test run.
+"""
+
+load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy_aspect", "rust_library", "rust_test", "rustfmt_aspect")
+
+# Folders whose crates may contain `unsafe` blocks, each block with its SAFETY reason.
+# Everywhere else the compiler refuses them.
+UNSAFE_FOLDERS = [
+    "abi/sync",
+    "kernel/arch",
+    "kernel/mm",
+    "kernel/smp",
+    "platforms/loader",
+    "runtime/fiber/chan",
+    "runtime/fiber/rt",
+    "runtime/rt",
+    "runtime/sync",
+]
+
+# Folders of host tools and tests: panicking is how they report.
+_MAY_PANIC_FOLDERS = [
+    "platforms/image",
+    "platforms/qemu",
+    "schema/compiler",
+    "test",
+]
+
+_OS = {
+    "host": "@platforms//os:linux",
+    "kernel": "@platforms//os:none",
+    "loader": "//platforms:os_uefi",
+    "user": "//platforms:os_capos",
+}
+
+_LINTS = [
+    "-Dwarnings",
+    "-Dunsafe_op_in_unsafe_fn",
+    "-Dmissing_docs",
+    "-Dclippy::undocumented_unsafe_blocks",
+    "-Dclippy::todo",
+    "-Dclippy::unimplemented",
+    "-Dclippy::dbg_macro",
+    "-Dclippy::large_stack_arrays",
+]
+
+# What user input could reach must not be able to panic.
+_NO_PANIC_LINTS = [
+    "-Dclippy::unwrap_used",
+    "-Dclippy::expect_used",
+    "-Dclippy::panic",
+    "-Dclippy::indexing_slicing",
+    "-Dclippy::unreachable",
+]
+
+def _below(folders):
+    package = native.package_name()
+    return any([package == f or package.startswith(f + "/") for f in folders])
+
+def lint_flags(is_test = False):
+    """rustc flags for a crate of the calling package."""
+    flags = list(_LINTS)
+    if is_test or _below(_MAY_PANIC_FOLDERS):
+        flags = [f for f in flags if f != "-Dmissing_docs"]
+    else:
+        flags += _NO_PANIC_LINTS
+    if not _below(UNSAFE_FOLDERS) and not (is_test and _below(["test"])):
+        flags.append("-Funsafe_code")
+    return flags
+
+def _platform_transition_impl(_settings, attr):
+    return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
+
+_platform_transition = transition(
+    implementation = _platform_transition_impl,
+    inputs = [],
+    outputs = ["//command_line_option:platforms"],
+)
+
+def _lint_impl(ctx):
+    files = []
+    for dep in ctx.attr.crates:
+        for group in ["clippy_checks", "rustfmt_checks"]:
+            if hasattr(dep[OutputGroupInfo], group):
+                files.append(getattr(dep[OutputGroupInfo], group))
+    return [DefaultInfo(files = depset(transitive = files))]
+
+_lint = rule(
+    doc = "Clippy and rustfmt over crates, built for the platform they run on.",
+    implementation = _lint_impl,
+    attrs = {
+        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = _platform_transition),
+        "runs_on": attr.string(mandatory = True, values = _OS.keys()),
+        "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
+    },
+)
+
+def _only(runs_on):
+    return [_OS[runs_on]] if runs_on else []
+
+def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rustc_flags = [], **kwargs):
+    """A library crate.
+
+    Args:
+      name: target and crate name.
+      srcs: sources; by default every .rs file below `src/`, or below the package without one.
+      deps: other crates.
+      only: "host", "kernel", "loader" or "user" if it compiles for nothing else.
+      lint_on: the platform clippy looks at; by default `only`, else the host.
+      rustc_flags: flags beside those of the folder.
+      **kwargs: as for rust_library.
+    """
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "fuzz/**", "benches/**"])
+    rust_library(
+        name = name,
+        srcs = srcs,
+        edition = "2024",
+        rustc_flags = lint_flags() + rustc_flags,
+        target_compatible_with = _only(only),
+        visibility = kwargs.pop("visibility", ["//visibility:public"]),
+        deps = deps,
+        **kwargs
+    )
+    _lint(
+        name = name + ".lint",
+        testonly = kwargs.get("testonly", False),
+        crates = [":" + name],
+        runs_on = lint_on or only or "host",
+    )
+
+def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
+    """A program for the kernel, the loader, user space or the host, whatever is being built for.
+
+    Args:
+      name: target name.
+      runs_on: "host", "kernel", "loader" or "user".
+      srcs: sources, by default as for capos_library.
+      deps: other crates.
+      linker_script: a script for the bare linkers.
+      rustc_flags: flags beside those of the folder.
+      compile_data: as for rust_binary.
+      **kwargs: as for rust_binary.
+    """
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "fuzz/**", "benches/**"])
+    flags = lint_flags() + rustc_flags
+    if runs_on == "loader":
+        flags += ["-Clink-arg=/Brepro", "-Clink-arg=/DEBUG:NONE"]
+    if runs_on in ["kernel", "user"]:
+        flags += ["-Clink-arg=--gc-sections", "-Clink-arg=--build-id=none", "-Clink-arg=-znoexecstack"]
+    if linker_script:
+        compile_data = compile_data + [linker_script]
+        flags.append("-Clink-arg=-T$(execpath %s)" % linker_script)
+    rust_binary(
+        name = name,
+        srcs = srcs,
+        compile_data = compile_data,
+        edition = "2024",
+        platform = "//platforms:" + runs_on,
+        rustc_flags = flags,
+        visibility = kwargs.pop("visibility", ["//visibility:public"]),
+        deps = deps,
+        **kwargs
+    )
+    _lint(
+        name = name + ".lint",
+        testonly = kwargs.get("testonly", False),
+        crates = [":" + name],
+        runs_on = runs_on,
+    )
+
+def capos_host_test(name, crate = None, srcs = [], deps = [], rustc_flags = [], size = "small", **kwargs):
+    """A test that runs on the build host: of a crate's own #[cfg(test)] modules, or of its own sources.
+
+    Args:
+      name: target name.
+      crate: the library whose inner tests to run.
+      srcs: sources of a test that stands alone.
+      deps: other crates.
+      rustc_flags: flags beside the lints.
+      size: as for any Bazel test.
+      **kwargs: as for rust_test.
+    """
+    rust_test(
+        name = name,
+        srcs = srcs,
+        crate = crate,
+        edition = "2024",
+        rustc_flags = [f for f in lint_flags(is_test = True) if not (crate and f == "-Funsafe_code")] + rustc_flags,
+        size = size,
+        deps = deps,
+        **kwargs
+    )
+
+def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], **kwargs):
+    """A pure library with its host tests: `name`, `name_test` (inner), one `name_<file>` per file in tests/.
+
+    Args:
+      name: target and crate name.
+      srcs: sources, by default as for capos_library.
+      deps: other crates.
+      test_srcs: stand-alone test files; by default tests/*.rs.
+      test_deps: what the tests need beside deps.
+      **kwargs: as for capos_library.
+    """
+    capos_library(name, srcs = srcs, deps = deps, **kwargs)
+    capos_host_test(name = name + "_test", crate = ":" + name, deps = test_deps)
+    for test in (test_srcs or native.glob(["tests/*.rs"], allow_empty = True)):
+        stem = test.split("/")[-1].removesuffix(".rs")
+        capos_host_test(
+            name = name + "_" + stem,
+            srcs = [test],
+            deps = [":" + name] + deps + test_deps,
+        )
