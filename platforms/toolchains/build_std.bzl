@@ -32,10 +32,12 @@ def _build_std_impl(ctx):
     inputs = list(ctx.files.srcs)
     target = ctx.attr.target
     if ctx.attr.target_json:
-        json = ctx.actions.declare_file(ctx.attr.name + "/" + ctx.attr.target + ".json")
-        ctx.actions.write(json, ctx.attr.target_json)
-        inputs.append(json)
-        target = json.path
+        # rustc names such a target by the hash of the file, so this must be to the byte what
+        # rust_toolchain writes.
+        file = ctx.actions.declare_file(ctx.attr.name + "/" + ctx.attr.target + ".json")
+        ctx.actions.write(file, json.encode_indent(json.decode(ctx.attr.target_json), indent = " " * 4))
+        inputs.append(file)
+        target = file.path
     ctx.actions.run_shell(
         mnemonic = "RustBuildStd",
         progress_message = "Building core and alloc for " + ctx.attr.target,

@@ -1,6 +1,6 @@
 """rules_rust toolchains: host, kernel, loader (UEFI) and user programs."""
 
-load("@rules_rust//rust:toolchain.bzl", "rust_stdlib_filegroup", "rust_toolchain")
+load("@rules_rust//rust:toolchain.bzl", "rust_stdlib_filegroup", "rust_toolchain", "rustfmt_toolchain")
 load(":build_std.bzl", "build_std")
 
 _TOOLS = dict(
@@ -51,7 +51,13 @@ def _bare(name, triple, ext, flags, alloc_cfgs = [], target_json = None):
     )
 
 def rust_toolchains(user_target_json):
-    """Declares the four toolchains in the @rust repository."""
+    """Declares the four toolchains, and rustfmt, in the @rust repository."""
+    rustfmt_toolchain(
+        name = "rustfmt",
+        rustc = "bin/rustc",
+        rustc_lib = ":rustc_lib",
+        rustfmt = "bin/rustfmt",
+    )
     rust_toolchain(
         name = "host",
         binary_ext = "",
