@@ -38,6 +38,7 @@ _OS = {
 }
 
 _LINTS = [
+    "--check-cfg=cfg(checked,measure,loom)",
     "-Dwarnings",
     "-Dunsafe_op_in_unsafe_fn",
     "-Dmissing_docs",
@@ -50,6 +51,7 @@ _LINTS = [
 
 # What user input could reach must not be able to panic.
 _NO_PANIC_LINTS = [
+    "--check-cfg=cfg(checked,measure,loom)",
     "-Dclippy::unwrap_used",
     "-Dclippy::expect_used",
     "-Dclippy::panic",
