@@ -77,13 +77,14 @@ sandbox_environment() {
   )
 }
 
-# Runs "$@" in a sandbox of its own that ends with it. $1: direct or user, $2: network.
+# Runs "$4"… in a sandbox of its own that ends with it. $1: direct or user, $2:
+# network, $3: the folder to run in.
 run_once() {
-  local mode=$1 net=$2
-  shift 2
+  local mode=$1 net=$2 folder=$3
+  shift 3
   sandbox_arguments "$mode" "$net"
   sandbox_environment
-  run_root_program bwrap --die-with-parent "${SANDBOX[@]}" --chdir "$WORKSPACE" -- /usr/bin/env -i "${ENVIRONMENT[@]}" "$@"
+  run_root_program bwrap --die-with-parent "${SANDBOX[@]}" --chdir "$folder" -- /usr/bin/env -i "${ENVIRONMENT[@]}" "$@"
 }
 
 # Tries what the build does: a sandbox without network, and inside it a second

@@ -77,22 +77,28 @@ setup_root() {
   step_done "root file system of $(du -sm --apparent-size "$ROOT" | cut -f1) MB,"
 }
 
-# Sets CRATES to the vendored crates of the workspace's Cargo.lock, fetching them
-# if they are not there. This is the only thing in the sandbox that has network.
-setup_crates() {
-  local crates=$WORKSPACE/third_party/crates new id
+# Sets CRATES to the folder of the vendored crates of the workspace's Cargo.lock,
+# whether it is there yet or not; empty if the workspace has no such file.
+setup_crates_name() {
   CRATES=''
-  [[ -e $crates/Cargo.lock ]] || return 0
-  id=$(hash16 <"$crates/Cargo.lock")
-  CRATES=$CACHE/crates/$id
-  if [[ -d $CRATES ]]; then return; fi
+  if [[ -e $WORKSPACE/third_party/crates/Cargo.lock ]]; then
+    CRATES=$CACHE/crates/$(hash16 <"$WORKSPACE/third_party/crates/Cargo.lock")
+  fi
+}
+
+# Sets CRATES and fetches the crates if they are not there. This is the only step
+# of the sandbox that has the network.
+setup_crates() {
+  local manifest=$WORKSPACE/third_party/crates/Cargo.toml new
+  setup_crates_name
+  if [[ -z $CRATES || -d $CRATES ]]; then return; fi
   mkdir -p "$CACHE/crates" "$CACHE/home"
   lock "$CACHE/crates/.lock"
   local handle=$LOCK_HANDLE
   if [[ ! -d $CRATES ]]; then
     step crates
     progress 'fetching with cargo,'
-    new=$CACHE/crates/.new-$id
+    new=$CACHE/crates/.new-${CRATES##*/}
     rm -rf "$new" "$new.cargo"
     mkdir -p "$new.cargo"
     probe_sandbox || namespaces_refused "$SANDBOX_ERROR"
@@ -101,8 +107,8 @@ setup_crates() {
     for name in http_proxy https_proxy no_proxy HTTPS_PROXY NO_PROXY; do
       if [[ -n ${!name:-} ]]; then variables+=("$name=${!name}"); fi
     done
-    run_once "$SANDBOX_MODE" yes /usr/bin/env "${variables[@]}" \
-      cargo --quiet vendor --locked --versioned-dirs --manifest-path "$crates/Cargo.toml" "$new" >"$new.cargo/source.toml" 2>"$new.cargo/log" ||
+    run_once "$SANDBOX_MODE" yes "$WORKSPACE" /usr/bin/env "${variables[@]}" \
+      cargo --quiet vendor --locked --versioned-dirs --manifest-path "$manifest" "$new" >"$new.cargo/source.toml" 2>"$new.cargo/log" ||
       die "the crates of third_party/crates/Cargo.lock could not be fetched: $(grep -v '^ *$' "$new.cargo/log" | tail -n 4 | tr '\n' ' ')"
     rm -rf "$new.cargo"
     mv -T "$new" "$CRATES"
