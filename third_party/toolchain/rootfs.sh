@@ -75,7 +75,7 @@ unpack_deb() {
 
 # Does in root file system $1 what maintainer scripts would have done.
 finish_root() {
-  local root=$1 tool path
+  local root=$1 tool path line text=''
   # Links that the alternatives system would make.
   ln -sfn gcc "$root/usr/bin/cc"
   ln -sfn g++ "$root/usr/bin/c++"
@@ -88,6 +88,12 @@ finish_root() {
       if [[ -e $path/$tool ]]; then ln -sfn "../lib/${path#"$root/usr/lib/"}/$tool" "$root/usr/bin/$tool"; fi
     done
   done
+  # Debian's settings for Bazel: where it is installed stays; a deprecated option
+  # and the one that keeps every sandbox for debugging do not.
+  while IFS= read -r line; do
+    if [[ $line != 'build '* ]]; then text+=$line$'\n'; fi
+  done <"$root/etc/bazel/bazelrc"
+  printf '%s' "$text" >"$root/etc/bazel/bazelrc"
   printf 'root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n' >"$root/etc/passwd"
   printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
   printf '127.0.0.1 localhost builder\n::1 localhost\n' >"$root/etc/hosts"
