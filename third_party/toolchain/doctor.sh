@@ -38,7 +38,7 @@ doctor() {
   row machine "$(uname -s) $(uname -m), kernel $(uname -r), $(nproc) processors, user $EUID"
   row lock "$LOCK_FILE: ${#LOCK_NAME[@]} packages, $(mb "$LOCK_BYTES") MB; identity $LOCK_ID"
   if [[ -n $NOTICE ]]; then row '' "$NOTICE"; fi
-  for part in bazel-bootstrap bazel-rules-rust rustc 'lld-*' gcc qemu-system-x86 ovmf capnproto xorriso gdb-minimal bubblewrap; do
+  for part in bazel-bootstrap bazel-rules-rust rustc 'lld-*' gcc qemu-system-x86 ovmf capnproto xorriso gdb bubblewrap; do
     row '' "$(locked_version "$part")"
   done
   if mirror=$(find_mirror); then row mirror "$mirror"; else row mirror 'none known; set CAPOS_DEBIAN_MIRROR'; fi
