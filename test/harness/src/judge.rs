@@ -235,7 +235,7 @@ impl Reason {
         use Reason::*;
         matches!(
             self,
-            NotStarted(_) | Killed { .. } | StatusZero | UnknownStatus { .. } | Flood | Damaged(_)
+            NotStarted(_) | Killed { .. } | StatusZero | UnknownStatus { .. } | Damaged(_)
         )
     }
 

@@ -9,9 +9,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than any test has to say; a guest in a printing loop passes it within seconds.
-pub const OUTPUT_MAX_BYTES: u64 = 64 << 20;
-
 /// How often a running guest is looked at: short beside the 70 ms of the shortest boot.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -23,6 +20,8 @@ pub struct Start<'a> {
     pub log: &'a Path,
     /// Files the guest writes, which must not grow without end.
     pub outputs: &'a [PathBuf],
+    /// Bound on each of them.
+    pub output_max_bytes: u64,
     /// Wall-clock bound.
     pub guard: Option<Duration>,
     /// Whether standard input and output are the guest's console.
@@ -64,7 +63,7 @@ fn wait(child: &mut Child, start: &Start<'_>) -> Ending {
             return stopped(child, Ending::Guard);
         }
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
-        if start.outputs.iter().any(|path| size(path) > OUTPUT_MAX_BYTES) {
+        if start.outputs.iter().any(|path| size(path) > start.output_max_bytes) {
             return stopped(child, Ending::Flood);
         }
         thread::sleep(LOOK_EVERY);

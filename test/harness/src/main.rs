@@ -67,6 +67,7 @@ fn boot_and_judge(run: &Run) -> io::Result<Class> {
         arguments: &arguments,
         log: &log,
         outputs: &[console.clone(), records.clone()],
+        output_max_bytes: run.output_max_bytes,
         guard: run.guard(env::var("TEST_TIMEOUT").ok().as_deref()),
         terminal: run.terminal,
     });

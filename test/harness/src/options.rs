@@ -22,6 +22,8 @@ pub struct Run {
     pub expect: Expect,
     /// Wall-clock time after which a silent guest counts as hung.
     pub guard: Option<Duration>,
+    /// Bound on what the guest writes to either port.
+    pub output_max_bytes: u64,
     /// The emulator.
     pub qemu: PathBuf,
     /// Where console, records, command line and verdict are kept.
@@ -29,6 +31,9 @@ pub struct Run {
     /// Whether a person sits at the console.
     pub terminal: bool,
 }
+
+/// More than any test has to say; a guest in a printing loop passes it within a minute.
+const OUTPUT_MAX_MIB: u64 = 16;
 
 /// What the runner takes.
 pub const USAGE: &str = "\
@@ -44,6 +49,7 @@ usage: runner [@FILE] OPTION...
   --append WORDS                 added to the kernel's command line (direct only)
   --expect pass|panic|guest-timeout
   --guard-seconds N              default: four fifths of the test's time limit, else 60
+  --output-mib N                 how much the guest may write to a port, default 16
   --label LABEL --profile NAME   for the report
   --qemu PATH                    the emulator
   --qemu-arg WORD                one more word for it, repeatable
@@ -66,6 +72,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Run, lexopt::E
         machine,
         expect: Expect::Pass,
         guard: None,
+        output_max_bytes: OUTPUT_MAX_MIB << 20,
         qemu: QEMU.into(),
         out: None,
         terminal: false,
@@ -88,6 +95,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Run, lexopt::E
             Long("guard-seconds") => {
                 run.guard = Some(Duration::from_secs(parser.value()?.parse()?));
             }
+            Long("output-mib") => run.output_max_bytes = parser.value()?.parse::<u64>()? << 20,
             Long("label") => run.label = parser.value()?.string()?,
             Long("profile") => run.profile = parser.value()?.string()?,
             Long("qemu") => run.qemu = parser.value()?.into(),

@@ -155,7 +155,7 @@ fn endings_no_guest_asks_for() {
         (Ending::Status(1), Infrastructure, "unknown-status"),
         (Ending::Status(255), Infrastructure, "unknown-status"),
         (Ending::Signal(9), Infrastructure, "killed"),
-        (Ending::Flood, Infrastructure, "flood"),
+        (Ending::Flood, Failed, "flood"),
         (not_started, Infrastructure, "not-started"),
         (Ending::Guard, Failed, "hang"),
     ] {
