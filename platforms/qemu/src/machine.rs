@@ -168,7 +168,7 @@ impl Machine {
             return Err(Refused::NoCpu);
         }
         let mut line = Line(Vec::new());
-        line.words("-no-user-config -nodefaults -machine q35 -no-reboot");
+        line.words("-no-user-config -nodefaults -no-reboot -machine").word(self.board());
         // A runner that is killed takes its guest along.
         line.words("-run-with exit-with-parent=on");
         line.words("-cpu").word(&self.cpu);
@@ -191,6 +191,15 @@ impl Machine {
             line.word(extra);
         }
         Ok(line.0)
+    }
+
+    /// The board. Without the SATA controller where nothing hangs on it: SeaBIOS waits for
+    /// its ports, and under instruction counting waiting is work (0.9 s of it against 0.1 s).
+    fn board(&self) -> &'static str {
+        match self.media {
+            Media::Program { .. } | Media::Direct { .. } => "q35,sata=off",
+            Media::Cd { .. } | Media::Usb { .. } => "q35",
+        }
     }
 
     fn lane(&self, line: &mut Line) {

@@ -10,7 +10,7 @@ fn line(machine: &Machine) -> String {
     quoted(machine.arguments().unwrap())
 }
 
-const COMMON: &str = "-no-user-config -nodefaults -machine q35 -no-reboot \
+const COMMON: &str = "-no-user-config -nodefaults -no-reboot -machine q35,sata=off \
                       -run-with exit-with-parent=on -cpu max";
 
 #[test]
@@ -62,6 +62,7 @@ fn the_hybrid_image_as_cd_and_as_usb_disk() {
     let (iso, firmware) = ("c.iso".into(), "fw.fd".into());
     let cd = line(&Machine::new(Media::Cd { iso, firmware }));
     assert!(cd.contains("-display none -device VGA"), "{cd}");
+    assert!(cd.contains("-machine q35 "), "{cd}");
     assert!(cd.ends_with(
         "-bios fw.fd -drive if=none,id=boot,media=cdrom,readonly=on,file=c.iso \
          -device ide-cd,drive=boot,bootindex=0"

@@ -89,7 +89,7 @@ fn boot_and_judge(run: &Run) -> io::Result<Class> {
         fs::write(path, junit::xml(&run.label, &verdict, wall, &console_tail))?;
     }
     print!("{}", tell::summary(run, &verdict, wall, &command, &console_tail, &qemu_log));
-    println!("outputs: {}", out.display());
+    println!("outputs: {}", tell::as_seen_from_the_workspace(&out));
     Ok(verdict.class)
 }
 

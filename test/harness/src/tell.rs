@@ -7,6 +7,7 @@ use crate::transcript::Event;
 use qemu_command::Lane;
 use serde_json::json;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 /// How many of the console's last lines a failure shows.
@@ -26,6 +27,15 @@ pub fn tail(console: &[u8]) -> String {
     let text = String::from_utf8_lossy(console);
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+/// A test's output folder as a person finds it: the sandbox it was written in is gone by then.
+pub fn as_seen_from_the_workspace(out: &Path) -> String {
+    let out = out.display().to_string();
+    match out.split_once("/testlogs/") {
+        Some((_, rest)) => format!("bazel-testlogs/{rest}"),
+        None => out,
+    }
 }
 
 /// All events, one a line.

@@ -109,5 +109,9 @@ fn a_red_summary_has_the_last_lines_and_the_replay_command() {
         assert!(told.contains(part), "{part} is not in\n{told}");
     }
     assert!(!told.contains("line 59\n"));
+    let sandboxed = "/x/sandbox/1/execroot/capos/bazel-out/k8-opt/testlogs/t/x/test.outputs";
+    let seen = tell::as_seen_from_the_workspace(sandboxed.as_ref());
+    assert_eq!(seen, "bazel-testlogs/t/x/test.outputs");
+    assert_eq!(tell::as_seen_from_the_workspace("/tmp/o".as_ref()), "/tmp/o");
     assert_eq!(tell::tail(b"a\xff\nb"), "a\u{fffd}\nb");
 }
