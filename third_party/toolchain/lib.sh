@@ -92,7 +92,8 @@ lock() {
     waited=yes
     sleep 0.2
   done
-  printf '%s %s\n' "$$" "$(start_time $$)" >"$LOCK_HANDLE/owner"
+  local me=$BASHPID
+  printf '%s %s\n' "$me" "$(start_time "$me")" >"$LOCK_HANDLE/owner"
 }
 
 # Gives back the lock whose handle is $1.

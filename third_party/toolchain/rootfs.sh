@@ -13,7 +13,8 @@
 # be tried out before the large packages are fetched.
 ROOT_FIRST='base-files libc6 libcap2 libselinux* libpcre2-8* bubblewrap util-linux'
 
-# Left out while unpacking, as tar patterns: nobody reads manuals in a sandbox,
+# Left out while unpacking, as tar patterns in which * stays within one folder's
+# name (what is below a match goes with it): nobody reads manuals in a sandbox,
 # and the rest is never run by the build.
 ROOT_EXCLUDE=(
   './usr/share/man/*' './usr/share/doc/*' './usr/share/info/*' './usr/share/locale/*' './usr/share/lintian/*'
@@ -43,7 +44,7 @@ is_first_package() {
 # times and owner 32, size 10, end mark 2), each padded to an even offset.
 unpack_deb() {
   local deb=$1 into=$2 offset=8 length name size magic header unpack pattern
-  local -a exclude=()
+  local -a exclude=(--no-wildcards-match-slash)
   length=$(stat -c %s "$deb")
   magic=$(head -c 7 "$deb" | tr -d '\0')
   [[ $magic == '!<arch>' ]] || die "$deb is not a Debian package: it does not begin with !<arch>"
@@ -66,7 +67,8 @@ unpack_deb() {
     for pattern in "${ROOT_EXCLUDE[@]}"; do exclude+=("--exclude=$pattern"); done
     dd if="$deb" bs=1M iflag=skip_bytes,count_bytes skip="$offset" count="$size" status=none |
       $unpack |
-      tar -C "$into" -xf - --no-same-owner --keep-directory-symlink --warning=no-timestamp "${exclude[@]}" ||
+      tar -C "$into" -xf - --no-same-owner --keep-directory-symlink --warning=no-timestamp \
+        --anchored --no-wildcards-match-slash "${exclude[@]}" ||
       die "$deb cannot be unpacked into $into"
     return
   done
