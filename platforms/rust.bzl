@@ -38,7 +38,7 @@ _OS = {
 }
 
 _LINTS = [
-    "--check-cfg=cfg(checked,measure,loom)",
+    "--check-cfg=cfg(checked,measure,loom,test)",
     "-Dwarnings",
     "-Dunsafe_op_in_unsafe_fn",
     "-Dmissing_docs",
@@ -51,7 +51,7 @@ _LINTS = [
 
 # What user input could reach must not be able to panic.
 _NO_PANIC_LINTS = [
-    "--check-cfg=cfg(checked,measure,loom)",
+    "--check-cfg=cfg(checked,measure,loom,test)",
     "-Dclippy::unwrap_used",
     "-Dclippy::expect_used",
     "-Dclippy::panic",
