@@ -7,6 +7,7 @@ target beside it (clippy and rustfmt, for the platform the crate runs on), which
 """
 
 load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy_aspect", "rust_library", "rust_test", "rustfmt_aspect")
+load(":variants.bzl", "variant_binary", "variant_test")
 
 # Folders whose crates may contain `unsafe` blocks, each block with its SAFETY reason.
 # Everywhere else the compiler refuses them.
@@ -20,6 +21,8 @@ UNSAFE_FOLDERS = [
     "runtime/fiber/rt",
     "runtime/rt",
     "runtime/sync",
+    # Guests without a kernel under them: what negative tests of the harness boot.
+    "test/harness/guests",
 ]
 
 # Folders of host tools and tests: panicking is how they report.
@@ -38,7 +41,7 @@ _OS = {
 }
 
 _LINTS = [
-    "--check-cfg=cfg(checked,measure,loom,test)",
+    "--check-cfg=cfg(checked,measure,loom,fuzzing,test)",
     "-Dwarnings",
     "-Dunsafe_op_in_unsafe_fn",
     "-Dmissing_docs",
@@ -51,7 +54,7 @@ _LINTS = [
 
 # What user input could reach must not be able to panic.
 _NO_PANIC_LINTS = [
-    "--check-cfg=cfg(checked,measure,loom,test)",
+    "--check-cfg=cfg(checked,measure,loom,fuzzing,test)",
     "-Dclippy::unwrap_used",
     "-Dclippy::expect_used",
     "-Dclippy::panic",
@@ -116,7 +119,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       rustc_flags: flags beside those of the folder.
       **kwargs: as for rust_library.
     """
-    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "fuzz/**", "benches/**"])
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
     rust_library(
         name = name,
         srcs = srcs,
@@ -147,7 +150,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
       compile_data: as for rust_binary.
       **kwargs: as for rust_binary.
     """
-    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "fuzz/**", "benches/**"])
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
     flags = lint_flags() + rustc_flags
     if runs_on == "loader":
         flags += ["-Clink-arg=/Brepro", "-Clink-arg=/DEBUG:NONE"]
@@ -197,8 +200,90 @@ def capos_host_test(name, crate = None, srcs = [], deps = [], rustc_flags = [], 
         **kwargs
     )
 
+def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, size = "medium", **kwargs):
+    """Model checks a concurrent protocol: the sources and all their crates are compiled with cfg(loom).
+
+    Crates reach their atomics, cells and threads through //abi/sync, which is loom's own
+    under that cfg. A model that hits a limit is bounded, not proved; the limits are printed
+    by the model's own report.
+
+    Args:
+      name: target name.
+      srcs: the models, as #[test] functions that call loom::model.
+      deps: crates; loom comes by itself.
+      max_preemptions: bound on forced switches per execution.
+      max_seconds: after so long a model ends as bounded.
+      size: as for any Bazel test.
+      **kwargs: as for rust_test.
+    """
+    rust_test(
+        name = name + ".program",
+        srcs = srcs,
+        crate_name = name.replace("-", "_"),
+        edition = "2024",
+        rustc_flags = lint_flags(is_test = True),
+        tags = ["manual"],
+        deps = deps + ["@crates//:loom"],
+        **kwargs
+    )
+    variant_test(
+        name = name,
+        size = size,
+        env = {
+            "LOOM_MAX_DURATION": str(max_seconds),
+            "LOOM_MAX_PREEMPTIONS": str(max_preemptions),
+        },
+        program = ":" + name + ".program",
+        variant = "loom",
+    )
+
+def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
+    """A coverage-guided fuzz target (libFuzzer), and a test that replays its corpus.
+
+    `bazel run :name -- -max_total_time=600 DIR` explores; `name_replay` runs every kept input
+    once, so that an input that once failed stays green.
+
+    Args:
+      name: target name.
+      src: a file with libfuzzer_sys::fuzz_target!.
+      deps: crates; libfuzzer_sys comes by itself.
+      corpus: the kept inputs; by default every file in fuzz/corpus/<name>/.
+      **kwargs: as for rust_binary.
+    """
+    corpus = corpus or native.glob(["fuzz/corpus/%s/*" % name], allow_empty = True)
+    if not corpus:
+        fail("%s has no corpus: put at least one input into fuzz/corpus/%s/" % (name, name))
+    rust_binary(
+        name = name + ".program",
+        srcs = [src],
+        crate_name = name.replace("-", "_"),
+        edition = "2024",
+        rustc_flags = lint_flags(is_test = True),
+        tags = ["manual"],
+        deps = deps + ["@crates//:libfuzzer_sys"],
+        **kwargs
+    )
+    variant_binary(
+        name = name,
+        program = ":" + name + ".program",
+        testonly = True,
+        variant = "fuzz",
+    )
+    native.sh_test(
+        name = name + "_replay",
+        size = "small",
+        srcs = ["//platforms:replay.sh"],
+        args = ["$(rootpath :%s)" % name] + ["$(rootpath %s)" % c for c in corpus],
+        data = [":" + name] + corpus,
+    )
+
 def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], **kwargs):
-    """A pure library with its host tests: `name`, `name_test` (inner), one `name_<file>` per file in tests/.
+    """A pure library with everything that proves it.
+
+    `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
+    (property tests against a model among them); `name_<file>` for each loom/<file>.rs, a loom
+    model; `name_<file>` for each fuzz/<file>.rs, a fuzz target with its corpus in
+    fuzz/corpus/name_<file>/.
 
     Args:
       name: target and crate name.
@@ -216,4 +301,16 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], *
             name = name + "_" + stem,
             srcs = [test],
             deps = [":" + name] + deps + test_deps,
+        )
+    for model in native.glob(["loom/*.rs"], allow_empty = True):
+        capos_loom_test(
+            name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
+            srcs = [model],
+            deps = [":" + name] + deps,
+        )
+    for fuzz in native.glob(["fuzz/*.rs"], allow_empty = True):
+        capos_fuzz_target(
+            name = name + "_" + fuzz.split("/")[-1].removesuffix(".rs"),
+            src = fuzz,
+            deps = [":" + name] + deps,
         )

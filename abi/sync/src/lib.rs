@@ -1,0 +1,34 @@
+//! Atomics, cells and threads for code that is also model checked.
+//!
+//! In a kernel, a user program or a plain host build these are `core`'s own types and cost
+//! nothing; under `cfg(loom)` they are loom's, so a model explores the very code that runs.
+//! Concurrent crates take their atomics and interior mutability from here and nowhere else.
+#![cfg_attr(not(loom), no_std)]
+
+pub mod cell;
+
+/// Atomic types and fences.
+pub mod atomic {
+    #[cfg(not(loom))]
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+    #[cfg(loom)]
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+}
+
+/// What a spin loop does while it waits: tells the CPU, or lets the model switch threads.
+#[inline]
+pub fn spin_hint() {
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
+
+#[cfg(loom)]
+pub use loom::{model, sync::Arc, thread};

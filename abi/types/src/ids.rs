@@ -1,0 +1,172 @@
+//! Identities: what names a thread, a capability slot, a pending reply.
+//!
+//! Each carries a generation, so that a name that outlived its object is recognised and
+//! never mistaken for the object that took its place.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A process number; unique together with the process generation.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+)]
+#[repr(transparent)]
+pub struct Pid(pub u32);
+
+/// A thread number within its process.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+)]
+#[repr(transparent)]
+pub struct Tid(pub u32);
+
+/// The full name of a thread, valid for ever: a reused number has another generation.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+)]
+#[repr(C)]
+pub struct ThreadRef {
+    /// The process.
+    pub pid: Pid,
+    /// Which use of that process number.
+    pub process_generation: u32,
+    /// The thread within the process.
+    pub tid: Tid,
+    /// Which use of that thread number.
+    pub thread_generation: u32,
+}
+
+/// A slot of the process's capability table, with the generation it had when it was filled.
+///
+/// Generation 0 is never given out, so the all-zero value names nothing.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+)]
+#[repr(transparent)]
+pub struct CapSlot(u64);
+
+impl CapSlot {
+    /// Names no capability.
+    pub const NONE: Self = Self(0);
+
+    /// The slot `index` in its `generation`.
+    pub const fn new(index: u32, generation: u32) -> Self {
+        Self(index as u64 | (generation as u64) << 32)
+    }
+
+    /// The position in the table.
+    pub const fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Which filling of that position.
+    pub const fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// The value as it stands in an SQE.
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The slot that stands in an SQE.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+/// Names one received call towards the kernel: its record in the receiver's table and the
+/// record's generation. Returned once; a second use is stale.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+)]
+#[repr(transparent)]
+pub struct ReplyToken(u64);
+
+impl ReplyToken {
+    /// Names no call: what a message that wants no reply carries.
+    pub const NONE: Self = Self(0);
+
+    /// The record `index` in its `generation`.
+    pub const fn new(index: u32, generation: u32) -> Self {
+        Self(index as u64 | (generation as u64) << 32)
+    }
+
+    /// The record's position.
+    pub const fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Which use of that record.
+    pub const fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// The value as it stands in an SQE or CQE.
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The token that stands in an SQE or CQE.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+static_assertions::assert_eq_size!(ThreadRef, [u8; 16]);
+static_assertions::assert_eq_size!(CapSlot, [u8; 8]);
+static_assertions::assert_eq_size!(ReplyToken, [u8; 8]);

@@ -1,0 +1,30 @@
+//! The binary interface between capOS and its programs: every type and constant both sides share.
+//!
+//! Compiles unchanged in the kernel, in user programs and on the host; allocates nothing and
+//! does nothing. The ring protocol that moves these values is in `abi/ring`.
+//!
+//! Layouts are part of the interface: each is pinned by an assertion beside its definition
+//! and by the golden bytes in `tests/golden.rs`.
+#![no_std]
+
+mod capset;
+mod cqe;
+mod enter;
+mod ids;
+pub mod limits;
+mod opcode;
+pub mod place;
+mod ring_block;
+mod sqe;
+mod status;
+mod time;
+
+pub use capset::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
+pub use cqe::{Cqe, CqeFlags};
+pub use enter::{EnterFlags, EnterResult, NEVER, Syscall, UNKNOWN_SYSCALL};
+pub use ids::{CapSlot, Pid, ReplyToken, ThreadRef, Tid};
+pub use opcode::Opcode;
+pub use ring_block::{INLINE_BYTES, RingBlock, RingConsumerLine, RingFlags, RingProducerLine};
+pub use sqe::{Sqe, SqeFlags};
+pub use status::{ExceptionKind, Status};
+pub use time::TimePage;

@@ -1,0 +1,16 @@
+//! Where the kernel puts things in a process, and the state a thread starts in.
+//!
+//! At entry: RDI the argument, RSI the thread number, RDX the process number, RCX the ring
+//! block's address, R8 the CapSet's address or 0, RSP the stack's top (16-byte aligned); all
+//! other registers and RFLAGS' status bits are zero, x87 and SSE are in their initial state.
+
+/// First address past user memory.
+pub const USER_END: u64 = 0x0000_7fff_ffff_f000;
+/// The ring block of a process's initial thread, and the start of the ring arena.
+pub const RING_VADDR: u64 = 0x0000_7f00_0000_0000;
+/// Distance from one thread's ring block to the next in the arena.
+pub const RING_STRIDE: u64 = 1 << 20;
+/// The read-only page that names the bootstrap capabilities.
+pub const CAPSET_VADDR: u64 = 0x0000_7e00_0000_0000;
+/// The read-only page that turns the time stamp counter into nanoseconds.
+pub const TIME_VADDR: u64 = 0x0000_7e00_0001_0000;

@@ -1,0 +1,11 @@
+//! digit_sum against a slow and obvious model.
+use proptest::prelude::*;
+use rules_core::digit_sum;
+
+proptest! {
+    #[test]
+    fn digit_sum_is_the_sum(text in "[0-9a-z]{0,40}") {
+        let model: u64 = text.chars().filter_map(|c| c.to_digit(10)).map(u64::from).sum();
+        prop_assert_eq!(digit_sum(text.as_bytes()), model);
+    }
+}
