@@ -110,6 +110,9 @@ _lint = rule(
 )
 
 def _only(runs_on):
+    if type(runs_on) == type([]):
+        choices = {str(Label("//platforms:is_" + name)): [] for name in runs_on}
+        return select(choices | {"//conditions:default": ["@platforms//:incompatible"]})
     return [_OS[runs_on]] if runs_on else []
 
 def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rustc_flags = [], **kwargs):
@@ -119,7 +122,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       name: target and crate name.
       srcs: sources; by default every .rs file below `src/`, or below the package without one.
       deps: other crates.
-      only: "host", "kernel", "loader" or "user" if it compiles for nothing else.
+      only: "host", "kernel", "loader" or "user", or a list of them, if it compiles for nothing else.
       lint_on: the platform clippy looks at; by default `only`, else the host.
       rustc_flags: flags beside those of the folder.
       **kwargs: as for rust_library.
@@ -139,7 +142,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
         name = name + ".lint",
         testonly = kwargs.get("testonly", False),
         crates = [":" + name],
-        runs_on = lint_on or only or "host",
+        runs_on = lint_on or (only[0] if type(only) == type([]) else only) or "host",
     )
 
 def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
