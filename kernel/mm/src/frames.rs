@@ -81,12 +81,12 @@ pub struct InitReport {
 }
 
 fn usable(handover: &Handover, kind: MemoryKind) -> impl Iterator<Item = FrameRange> {
-    let low = FrameRange::inside(0, LOW_MEMORY_END).unwrap_or_default();
+    let first = Frame::new(LOW_MEMORY_END / PAGE_SIZE).unwrap_or_default();
     handover
         .memory()
         .filter(move |region| region.kind == kind)
         .filter_map(|region| region.frames_inside())
-        .map(move |range| range.without(low).1)
+        .map(move |range| range.from_frame(first))
         .filter(|range| !range.is_empty())
 }
 

@@ -159,6 +159,12 @@ impl FrameRange {
         Self { start, end: self.end.min(other.end).max(start) }
     }
 
+    /// The frames from `first` on.
+    pub fn from_frame(self, first: Frame) -> Self {
+        let start = self.start.max(first).min(self.end);
+        Self { start, end: self.end }
+    }
+
     /// What is left below and above after `hole` is taken out.
     pub fn without(self, hole: Self) -> (Self, Self) {
         let hole = self.intersection(hole);
@@ -215,6 +221,13 @@ mod tests {
         assert_eq!(FrameRange::inside(1, 100).unwrap().count(), 0);
         assert_eq!(FrameRange::inside(u64::MAX - 1, 2), None);
         assert_eq!(FrameRange::around(1 << 52, 1), None);
+    }
+
+    #[test]
+    fn a_range_from_a_frame_on() {
+        let at = |n| range(10, 20).from_frame(Frame::new(n).unwrap());
+        assert_eq!((at(0), at(10), at(15)), (range(10, 20), range(10, 20), range(15, 20)));
+        assert!(at(20).is_empty() && at(99).is_empty());
     }
 
     #[test]
