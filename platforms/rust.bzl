@@ -23,6 +23,8 @@ UNSAFE_FOLDERS = [
     "runtime/sync",
     # Guests without a kernel under them: what negative tests of the harness boot.
     "test/harness/guests",
+    # Programs without a runtime, one per platform.
+    "test/rules/platforms",
 ]
 
 # Folders of host tools and tests: panicking is how they report.
@@ -62,20 +64,23 @@ _NO_PANIC_LINTS = [
     "-Dclippy::unreachable",
 ]
 
-def _below(folders):
-    package = native.package_name()
+def _is_below(package, folders):
     return any([package == f or package.startswith(f + "/") for f in folders])
 
-def lint_flags(is_test = False):
-    """rustc flags for a crate of the calling package."""
+def lint_flags_of(package, is_test = False):
+    """rustc flags for a crate in the folder `package`."""
     flags = list(_LINTS)
-    if is_test or _below(_MAY_PANIC_FOLDERS):
+    if is_test or _is_below(package, _MAY_PANIC_FOLDERS):
         flags = [f for f in flags if f != "-Dmissing_docs"]
     else:
         flags += _NO_PANIC_LINTS
-    if not _below(UNSAFE_FOLDERS) and not (is_test and _below(["test"])):
+    if not _is_below(package, UNSAFE_FOLDERS) and not (is_test and _is_below(package, ["test"])):
         flags.append("-Funsafe_code")
     return flags
+
+def lint_flags(is_test = False):
+    """rustc flags for a crate of the calling package."""
+    return lint_flags_of(native.package_name(), is_test)
 
 def _platform_transition_impl(_settings, attr):
     return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}

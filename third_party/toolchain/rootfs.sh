@@ -44,7 +44,7 @@ is_first_package() {
 # times and owner 32, size 10, end mark 2), each padded to an even offset.
 unpack_deb() {
   local deb=$1 into=$2 offset=8 length name size magic header unpack pattern
-  local -a exclude=()
+  local -a exclude=(--no-wildcards-match-slash)
   length=$(stat -c %s "$deb")
   magic=$(head -c 7 "$deb" | tr -d '\0')
   [[ $magic == '!<arch>' ]] || die "$deb is not a Debian package: it does not begin with !<arch>"

@@ -66,14 +66,17 @@ pub enum Serial {
 }
 
 /// Whether there is a screen and who sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Display {
     /// No graphics device.
     None,
     /// A graphics device nobody looks at, so that the guest has a framebuffer.
     Hidden,
-    /// A graphics device in a window.
-    Window,
+    /// A graphics device shown to a VNC viewer: the pinned QEMU carries no desktop libraries.
+    Vnc {
+        /// The Unix socket the viewer opens.
+        socket: PathBuf,
+    },
 }
 
 /// A debugger's way in.
@@ -175,7 +178,7 @@ impl Machine {
         line.words("-m").word(format!("{}M", self.memory_mib));
         line.words("-smp").word(self.cpus.to_string());
         self.lane(&mut line);
-        self.screen(&mut line);
+        self.screen(&mut line)?;
         self.serial(&mut line)?;
         if self.exit_port {
             line.words("-device").word(format!("isa-debug-exit,iobase={EXIT_PORT:#x},iosize=0x1"));
@@ -212,12 +215,19 @@ impl Machine {
         };
     }
 
-    fn screen(&self, line: &mut Line) {
-        match self.display {
-            Display::None => line.words("-display none"),
-            Display::Hidden => line.words("-display none -device VGA"),
-            Display::Window => line.words("-display gtk -device VGA"),
-        };
+    fn screen(&self, line: &mut Line) -> Result<(), Refused> {
+        match &self.display {
+            Display::None => {
+                line.words("-display none");
+            }
+            Display::Hidden => {
+                line.words("-display none -device VGA");
+            }
+            Display::Vnc { socket } => {
+                line.words("-device VGA -display").file("vnc=unix:", socket)?;
+            }
+        }
+        Ok(())
     }
 
     fn serial(&self, line: &mut Line) -> Result<(), Refused> {

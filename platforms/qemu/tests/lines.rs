@@ -43,14 +43,14 @@ fn a_person_at_the_terminal() {
     ];
     assert_eq!(line(&direct()), expected.join(" "));
     let machine = Machine {
-        display: Display::Window,
+        display: Display::Vnc { socket: "screen.vnc".into() },
         gdb: Some(Gdb { port: 1234, wait: true }),
         serial: Serial::TerminalAndFile { records: "r.bin".into() },
         ..direct()
     };
     let expected = [
         COMMON,
-        "-m 256M -smp 1 -accel tcg,thread=multi -display gtk -device VGA",
+        "-m 256M -smp 1 -accel tcg,thread=multi -device VGA -display vnc=unix:screen.vnc",
         "-serial mon:stdio -serial file:r.bin -gdb tcp:127.0.0.1:1234 -S",
         "-kernel stub.elf -initrd b.tar",
     ];
