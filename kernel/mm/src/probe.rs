@@ -29,16 +29,13 @@ pub enum UserProbe {
     UserReadsKernel,
     /// User mode writes its own code.
     UserWritesCode,
-    /// User mode makes a misaligned access with alignment checks on: #AC.
-    UserMisaligned,
 }
 
 /// Where the pages go: code, and a stack beside it.
 const CODE: u64 = 0x40_0000;
 const DATA: u64 = 0x40_2000;
-/// RFLAGS bits: always set; alignment check.
+/// RFLAGS with nothing but the bit that is always set.
 const FLAGS: u64 = 1 << 1;
-const FLAG_AC: u64 = 1 << 18;
 
 /// Machine code for a probe; each ends in an invalid instruction, so user mode always faults.
 fn code(probe: UserProbe) -> &'static [u8] {
@@ -51,8 +48,6 @@ fn code(probe: UserProbe) -> &'static [u8] {
         UserProbe::UserReadsKernel => &[0x48, 0xc7, 0xc0, 0, 0, 0, 0x80, 0x8a, 0x00, 0x0f, 0x0b],
         // lea rax, [rip]; mov byte [rax], 0; ud2
         UserProbe::UserWritesCode => &[0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc6, 0x00, 0x00, 0x0f, 0x0b],
-        // mov rax, [rsp - 15]; ud2
-        UserProbe::UserMisaligned => &[0x48, 0x8b, 0x44, 0x24, 0xf1, 0x0f, 0x0b],
         // ret
         UserProbe::KernelReads | UserProbe::KernelWrites | UserProbe::KernelExecutes => &[0xc3],
     }
@@ -95,14 +90,13 @@ pub fn run(probe: UserProbe) -> Result<Option<Fault>, OutOfMemory> {
     };
     let _code = UserPage::new(CODE, access, code(probe))?;
     let _data = UserPage::new(DATA, Access::Write, &[])?;
-    let flags = if probe == UserProbe::UserMisaligned { FLAGS | FLAG_AC } else { FLAGS };
     // SAFETY: the pages are mapped and ours; what is executed is a `ret`, or user code that faults.
     Ok(unsafe {
         match probe {
             UserProbe::KernelReads => probe::read(CODE).err(),
             UserProbe::KernelWrites => probe::write(CODE).err(),
             UserProbe::KernelExecutes => probe::execute(CODE).err(),
-            _ => probe::run_user(CODE, DATA + PAGE_SIZE, flags),
+            _ => probe::run_user(CODE, DATA + PAGE_SIZE, FLAGS),
         }
     })
 }
