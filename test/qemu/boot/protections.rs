@@ -27,6 +27,7 @@ const SUITE: Suite<Env> = Suite::new(&[
     Test::new("protect.smep", smep),
     Test::new("protect.umip", umip),
     Test::new("protect.user-mode", user_mode),
+    Test::new("protect.user-flags", user_flags),
     Test::new("protect.every-cpu", every_cpu),
 ]);
 
@@ -162,6 +163,25 @@ fn user_mode(t: &mut T<'_, Env>) -> Outcome {
             check!(t, fault.error_code().is_protection() && fault.error_code().is_user());
         }
     }
+    Ok(())
+}
+
+/// Trap, interrupt enable, direction, nested task, alignment check: none may be set in the kernel.
+const HARMFUL_FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 14 | 1 << 18;
+
+fn user_flags(t: &mut T<'_, Env>) -> Outcome {
+    for (probe, vector) in [(UserProbe::UserSetsFlags, 6), (UserProbe::UserSingleSteps, 1)] {
+        let Ok(Some(fault)) = user::run(probe) else {
+            t.note_failure(format_args!("{probe:?} did not fault"));
+            continue;
+        };
+        check_eq!(t, (fault.vector, fault.from_user), (Vector(vector), true));
+        // Without SMAP the kernel need not clear AC, and has no instruction for it.
+        let ignored = if cpu::this().features().smap { 0 } else { 1 << 18 };
+        check_eq!(t, fault.kernel_flags & HARMFUL_FLAGS & !ignored, 0);
+    }
+    // The per-CPU block is still found: the GS base went there and back.
+    check_eq!(t, cpu::this().index(), 0);
     Ok(())
 }
 
