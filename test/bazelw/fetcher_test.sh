@@ -10,7 +10,7 @@ FETCH=$TOOLCHAIN/fetch.sh
 export CAPOS_FETCH_STALL=2 CAPOS_FETCH_DELAY=0 CAPOS_FETCH_TRIES=2
 
 # The fetcher may use these programs and no others.
-TOOLS='bash stat sha256sum mkfifo rm mv mkdir sleep chmod dd'
+TOOLS='bash stat sha256sum mkfifo rm mv mkdir sleep chmod ln readlink'
 
 # Makes mirror, lock and an empty folder for packages in the case's folder, and
 # starts the server. $1: the downloader, `curl` or `wget`; $2: further programs.

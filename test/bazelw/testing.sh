@@ -20,13 +20,17 @@ expect_equal() { [[ $1 == "$2" ]] || fail "$3: expected '$2', got '$1'"; }
 # Text $1 must hold $2.
 expect_words() { [[ $1 == *"$2"* ]] || fail "expected the words '$2' in: $1"; }
 
-# Runs all cases, or those named on the command line.
+# Runs all cases, or those named on the command line; of all, only this shard's if
+# Bazel asks for shards.
 run_cases() {
-  local name passed=0 failed=0
+  local name passed=0 failed=0 place=0
   local -a cases
   mapfile -t cases < <(compgen -A function case_)
   if (($#)); then cases=("$@"); fi
+  if [[ -n ${TEST_SHARD_STATUS_FILE:-} ]]; then : >"$TEST_SHARD_STATUS_FILE"; fi
   for name in "${cases[@]}"; do
+    place=$((place + 1))
+    if ((place % ${TEST_TOTAL_SHARDS:-1} != ${TEST_SHARD_INDEX:-0})); then continue; fi
     mkdir "$TEMP/$name"
     # Not in a condition: there errexit would be off inside the case.
     set +e

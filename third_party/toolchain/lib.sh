@@ -68,7 +68,7 @@ is_same_process() { [[ -n ${1:-} && -n ${2:-} && $(start_time "$1") == "$2" ]]; 
 # Takes the lock file $1, waiting for whoever holds it, and leaves a handle in
 # LOCK_HANDLE for unlock. A holder that dies loses the lock.
 lock() {
-  local path=$1 waited=
+  local path=$1 me owner stale waited=
   if command -v flock >/dev/null; then
     exec {LOCK_HANDLE}>>"$path"
     if ! flock -n "$LOCK_HANDLE"; then
@@ -77,23 +77,26 @@ lock() {
     fi
     return
   fi
-  # Without flock: a folder is made by one process only; its owner's number and
-  # start time tell a live owner from one that was killed.
-  LOCK_HANDLE=$path.d
-  until mkdir "$LOCK_HANDLE" 2>/dev/null; do
-    local pid='' started=''
-    read -r pid started 2>/dev/null <"$LOCK_HANDLE/owner" || true
-    if [[ -n $pid ]] && ! is_same_process "$pid" "$started"; then
-      # Only one waiter wins the rename, so a fresh lock is never removed.
-      mv -T "$LOCK_HANDLE" "$LOCK_HANDLE.stale.$$" 2>/dev/null && rm -rf "$LOCK_HANDLE.stale.$$"
+  # Without flock: a link is made by one process only and names its owner in the
+  # same moment; number and start time tell a live owner from one that was killed.
+  # Two that find a dead owner at the same time could in the end both get in; then
+  # they do work twice, but what they finish is still verified and moved whole.
+  me=$BASHPID
+  me=$me.$(start_time "$me")
+  LOCK_HANDLE=$path.owner
+  until ln -s "$me" "$LOCK_HANDLE" 2>/dev/null; do
+    owner=$(readlink "$LOCK_HANDLE") || continue
+    if ! is_same_process "${owner%.*}" "${owner#*.}"; then
+      stale=$LOCK_HANDLE.${me%.*}
+      mv -T "$LOCK_HANDLE" "$stale" 2>/dev/null || continue
+      # If a new owner came in between, give it back its lock.
+      if [[ $(readlink "$stale") == "$owner" ]]; then rm -f "$stale"; else mv -nT "$stale" "$LOCK_HANDLE"; fi
       continue
     fi
-    [[ -n $waited ]] || say "another bazelw (process ${pid:-?}) is at work on ${path%/*}; waiting for it"
+    [[ -n $waited ]] || say "another bazelw (process ${owner%.*}) is at work on ${path%/*}; waiting for it"
     waited=yes
     sleep 0.2
   done
-  local me=$BASHPID
-  printf '%s %s\n' "$me" "$(start_time "$me")" >"$LOCK_HANDLE/owner"
 }
 
 # Gives back the lock whose handle is $1.
@@ -101,6 +104,6 @@ unlock() {
   if [[ $1 =~ ^[0-9]+$ ]]; then
     eval "exec $1>&-"
   else
-    rm -rf "$1"
+    rm -f "$1"
   fi
 }

@@ -25,6 +25,16 @@ impl Encoder {
         Encoder { sequence: 0 }
     }
 
+    /// An encoder that goes on where another stopped, at its [`Encoder::sequence`].
+    pub const fn resume(sequence: u32) -> Encoder {
+        Encoder { sequence }
+    }
+
+    /// The number of the next frame.
+    pub const fn sequence(&self) -> u32 {
+        self.sequence
+    }
+
     /// Writes one record as one frame. Text beyond its limit is cut.
     pub fn send(&mut self, sink: &mut (impl Sink + ?Sized), record: &Record<'_>) {
         let body = Body::new(self.sequence, record);

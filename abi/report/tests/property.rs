@@ -111,6 +111,25 @@ proptest! {
     }
 
     #[test]
+    fn whole_frames_lost_before_another_are_told_by_number(
+        records in prop::collection::vec(owned(), 2..8), from in any::<prop::sample::Index>(), len in 1usize..8
+    ) {
+        let from = from.index(records.len() - 1);
+        let to = (from + len).min(records.len() - 1);
+        let frames: Vec<Vec<u8>> = encode(&records)
+            .split_inclusive(|byte| *byte == 0)
+            .filter(|piece| piece.len() > 1)
+            .map(<[u8]>::to_vec)
+            .collect();
+        prop_assert_eq!(frames.len(), records.len());
+        let kept: Vec<u8> = [&frames[..from], &frames[to..]].concat().concat();
+        let gap = Damage::OutOfSequence { expected: from as u32, found: to as u32 };
+        let (seen, damages) = decode(&kept);
+        prop_assert_eq!(damages, [gap]);
+        prop_assert_eq!(seen.len(), records.len() - (to - from));
+    }
+
+    #[test]
     fn hostile_bytes_are_damage_and_the_decoder_stays_in_step(
         noise in prop::collection::vec(any::<u8>(), 0..3 * FRAME_MAX), records in prop::collection::vec(owned(), 1..4)
     ) {

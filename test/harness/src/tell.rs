@@ -24,9 +24,24 @@ pub fn status(class: Class) -> u8 {
 
 /// The last lines of a console, as text whatever the guest wrote.
 pub fn tail(console: &[u8]) -> String {
-    let text = String::from_utf8_lossy(console);
+    let text = without_controls(&String::from_utf8_lossy(console));
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+/// Text that does nothing to the terminal it is shown on: firmware clears and resizes the
+/// screen by control sequences (ECMA-48, 5.4), which are left out with all other controls.
+fn without_controls(text: &str) -> String {
+    let mut shown = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        if c == '\u{1b}' && characters.next_if_eq(&'[').is_some() {
+            while characters.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
+        } else if !c.is_control() || c == '\n' || c == '\t' {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// A test's output folder as a person finds it: the sandbox it was written in is gone by then.

@@ -36,7 +36,8 @@ fn out_dir(name: &str) -> PathBuf {
 fn runner(out: &Path, behaviour: &str, words: &[&str]) -> Command {
     let mut command = Command::new(from_env("RUNNER"));
     command
-        .args(["--boot", "program", "--lane", "racing", "--memory", "32", "--append", behaviour])
+        .args(["--boot", "program", "--lane", "racing", "--memory", "32", "--append"])
+        .arg(format!("behave={behaviour}"))
         .args(["--guard-seconds", PATIENT, "--label", "//negative:test"])
         .arg("--program")
         .arg(from_env("GUEST"))
@@ -178,7 +179,7 @@ fn a_red_run_leaves_evidence() {
     let read = |name: &str| fs::read_to_string(told.out.join(name)).unwrap();
     assert_eq!(read("console.log"), "behaviour: fails\n");
     assert!(read("command.txt").starts_with("qemu-system-x86_64 -no-user-config "));
-    assert!(read("records.txt").contains("fail   two test/harness/guests/src/main.rs:"));
+    assert!(read("records.txt").contains("fail   two test/harness/guests/src/lib.rs:"));
     assert!(read("metrics.jsonl").contains("\"name\":\"answer\""));
     let xml = read("test.xml");
     assert!(xml.contains("name=\"one\"/>") && xml.contains("1 &gt; 2 does not hold: as it must"));

@@ -114,4 +114,5 @@ fn a_red_summary_has_the_last_lines_and_the_replay_command() {
     assert_eq!(seen, "bazel-testlogs/t/x/test.outputs");
     assert_eq!(tell::as_seen_from_the_workspace("/tmp/o".as_ref()), "/tmp/o");
     assert_eq!(tell::tail(b"a\xff\nb"), "a\u{fffd}\nb");
+    assert_eq!(tell::tail(b"\x1b[2J\x1b[001;001Ha\tb\r\nc\x07\x1b"), "a\tb\nc");
 }

@@ -1,5 +1,6 @@
 //! What a running test holds: its assertions, metrics and environment.
 
+use crate::last_words::LastWords;
 use crate::text::Text;
 use abi_report::{Encoder, Record, Sink};
 use core::fmt;
@@ -21,6 +22,16 @@ pub struct T<'a, E> {
     sink: &'a mut dyn Sink,
     failures: u32,
     skipped: bool,
+    so_far: SoFar,
+}
+
+/// How the tests before this one ended, and how many come after it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SoFar {
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
+    pub(crate) skipped: u32,
+    pub(crate) to_come: u32,
 }
 
 /// How a test ended, for the count.
@@ -38,9 +49,10 @@ impl<'a, E> T<'a, E> {
         encoder: &'a mut Encoder,
         sink: &'a mut dyn Sink,
         env: &'a mut E,
+        so_far: SoFar,
     ) -> T<'a, E> {
         encoder.send(sink, &Record::Run { id });
-        T { env, id, encoder, sink, failures: 0, skipped: false }
+        T { env, id, encoder, sink, failures: 0, skipped: false, so_far }
     }
 
     /// Closes the test after its function returned.
@@ -86,6 +98,17 @@ impl<'a, E> T<'a, E> {
             self.encoder.send(self.sink, &Record::Skip { id: self.id, reason });
         }
         Err(Ended(()))
+    }
+
+    /// What code that never returns to this test needs to close it and the suite, if it is the
+    /// suite's last and nothing failed in it yet.
+    pub fn last_words(&self) -> Option<LastWords> {
+        let sequence = self.encoder.sequence();
+        (self.so_far.to_come == 0 && self.failures == 0 && !self.skipped).then_some(LastWords {
+            id: self.id,
+            sequence,
+            so_far: self.so_far,
+        })
     }
 
     /// Records a figure this test measured; `unit` such as `ns` or `instructions`.

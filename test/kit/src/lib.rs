@@ -19,16 +19,19 @@
 //!
 //! `check…!` records a failure and goes on; `require…!` records it and ends the test. A
 //! panic is not an assertion: the panicking kernel ends the run with its own exit code, and
-//! the test that was running is judged by that.
+//! the test that was running is judged by that. A last test that means to end the machine
+//! leaves its [`LastWords`] where a panic or fault handler finds them.
 //!
 //! The kit allocates nothing and contains no `unsafe`: what touches ports is the program's
 //! [`Port`].
 #![no_std]
 
 mod assert;
+mod last_words;
 mod suite;
 mod text;
 
 pub use abi_report::{Exit, Sink};
 pub use assert::{Ended, Outcome, T};
+pub use last_words::LastWords;
 pub use suite::{Port, Suite, Test, main, run};

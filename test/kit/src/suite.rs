@@ -1,6 +1,7 @@
 //! The table of tests and the run through it.
 
-use crate::assert::{Ending, Outcome, T};
+use crate::assert::{Ending, Outcome, SoFar, T};
+use crate::last_words::close;
 use abi_report::{BadId, Encoder, Exit, Record, Sink, check_id};
 
 /// How a program under test reaches its harness.
@@ -75,17 +76,17 @@ pub fn run<E>(sink: &mut dyn Sink, suite: &Suite<E>, env: &mut E) -> Exit {
     for (index, test) in (0..).zip(suite.tests) {
         encoder.send(sink, &Record::Plan { index, total, id: test.id });
     }
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let mut so_far = SoFar { to_come: total, ..SoFar::default() };
     for test in suite.tests {
-        let mut t = T::begin(test.id, &mut encoder, sink, env);
+        so_far.to_come -= 1;
+        let mut t = T::begin(test.id, &mut encoder, sink, env, so_far);
         // An early end was told to `t`, which knows the outcome.
         let _ = (test.run)(&mut t);
         *match t.end() {
-            Ending::Passed => &mut passed,
-            Ending::Failed => &mut failed,
-            Ending::Skipped => &mut skipped,
+            Ending::Passed => &mut so_far.passed,
+            Ending::Failed => &mut so_far.failed,
+            Ending::Skipped => &mut so_far.skipped,
         } += 1;
     }
-    encoder.send(sink, &Record::Done { passed, failed, skipped });
-    if failed == 0 { Exit::Pass } else { Exit::Fail }
+    close(encoder, sink, so_far)
 }

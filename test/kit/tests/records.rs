@@ -2,8 +2,8 @@
 
 use abi_report::{Decoder, Exit, Item};
 use test_kit::{
-    Outcome, Sink, Suite, T, Test, check, check_eq, require, require_eq, require_ok, require_some,
-    run,
+    LastWords, Outcome, Sink, Suite, T, Test, check, check_eq, require, require_eq, require_ok,
+    require_some, run,
 };
 
 struct Bytes(Vec<u8>);
@@ -17,15 +17,19 @@ impl Sink for Bytes {
 fn records<E>(suite: &Suite<E>, env: &mut E) -> (Vec<String>, Exit) {
     let mut bytes = Bytes(Vec::new());
     let exit = run(&mut bytes, suite, env);
+    (decode(bytes.0), exit)
+}
+
+fn decode(bytes: Vec<u8>) -> Vec<String> {
     let (mut decoder, mut seen) = (Decoder::new(), Vec::new());
-    for byte in bytes.0 {
+    for byte in bytes {
         decoder.push(byte, |item| match item {
             Item::Record { record, .. } => seen.push(format!("{record:?}")),
             Item::Damage(damage) => panic!("{damage:?}"),
         });
     }
     assert_eq!(decoder.finish(), None);
-    (seen, exit)
+    seen
 }
 
 fn passes(t: &mut T<'_, u32>) -> Outcome {
@@ -132,4 +136,47 @@ fn skips_are_told_with_their_reason_and_never_hide_a_failure() {
     assert!(!seen.iter().any(|r| r.contains("too late")));
     assert_eq!(seen.last().unwrap(), "Done { passed: 0, failed: 1, skipped: 1 }");
     assert_eq!(exit, Exit::Fail);
+}
+
+/// A handler that runs instead of the rest of a suite, as after a panic.
+#[test]
+fn last_words_close_a_suite_as_its_end_would() {
+    fn takes(t: &mut T<'_, Option<LastWords>>) -> Outcome {
+        *t.env = t.last_words();
+        Ok(())
+    }
+    fn fails(t: &mut T<'_, Option<LastWords>>) -> Outcome {
+        check!(t, false);
+        takes(t)
+    }
+    const LAST: Suite<Option<LastWords>> =
+        Suite::new(&[Test::new("a", fails), Test::new("b", takes)]);
+    const NOT_LAST: Suite<Option<LastWords>> =
+        Suite::new(&[Test::new("a", takes), Test::new("b", |_| Ok(()))]);
+    const FAILED: Suite<Option<LastWords>> = Suite::new(&[Test::new("a", fails)]);
+
+    let (mut words, mut bytes) = (None, Bytes(Vec::new()));
+    run(&mut bytes, &LAST, &mut words);
+    let ended = bytes.0.len();
+    // Everything but the last two records, then the handler's.
+    let frames: Vec<usize> =
+        bytes.0.iter().enumerate().filter(|(_, b)| **b == 0).map(|(i, _)| i).collect();
+    let cut = frames[frames.len() - 4];
+    let before = bytes.0[..cut].to_vec();
+    let mut passed = Bytes(before.clone());
+    assert_eq!(words.unwrap().passed(&mut passed), Exit::Fail);
+    assert_eq!(passed.0.len(), ended);
+    assert_eq!(passed.0, bytes.0);
+
+    let mut failed = Bytes(before);
+    assert_eq!(words.unwrap().failed(&mut failed, format_args!("a {}", "surprise")), Exit::Fail);
+    let seen = decode(failed.0);
+    assert!(seen[seen.len() - 2].contains("message: \"a surprise\""), "{seen:?}");
+    assert_eq!(seen.last().unwrap(), "Done { passed: 0, failed: 2, skipped: 0 }");
+
+    for suite in [NOT_LAST, FAILED] {
+        let mut words = None;
+        records(&suite, &mut words);
+        assert!(words.is_none());
+    }
 }

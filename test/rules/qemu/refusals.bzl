@@ -35,7 +35,7 @@ def qemu_test_refusals(name):
     cases = {
         "append_under_uefi": (dict(system = name + "_system", boot = "cd", append = ["x"]), "append goes with boot"),
         "line_break": (dict(system = name + "_system", append = ["a\nb"]), "cannot hold a line break"),
-        "program_as_cd": (dict(program = "//test/harness/guests:guest", boot = "cd"), "goes with neither system nor boot"),
+        "program_as_cd": (dict(program = "//test/harness/guests:pvh", boot = "cd"), "goes with neither system nor boot"),
     }
     for case, (attributes, words) in cases.items():
         capos_qemu_test(name = "%s_%s_subject" % (name, case), tags = ["manual"], **attributes)

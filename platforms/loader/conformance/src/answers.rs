@@ -55,7 +55,7 @@ fn file_lines(name: &str, file: u64) {
     );
     say!(
         "{name} aligned {} kind {}",
-        yes(word(file + 8) % 4096 == 0),
+        yes(word(file + 8).is_multiple_of(4096)),
         kind_of_direct(word(file + 8))
     );
     let media = word(file + 40);

@@ -1,6 +1,7 @@
 //! The first instructions: keep every register as the loader left it.
 
 use core::arch::{asm, global_asm};
+use core::cell::UnsafeCell;
 
 /// General registers rax to r15 (without rsp), flags, and rsp at entry.
 #[repr(C)]
@@ -79,13 +80,20 @@ unsafe extern "C" {
     pub fn capos_conformance_processor() -> !;
 }
 
-static mut REGISTERS: Registers =
-    Registers { general: [0; 15], flags: 0, stack: 0, other_entry: 0 };
+static REGISTERS: Kept =
+    Kept(UnsafeCell::new(Registers { general: [0; 15], flags: 0, stack: 0, other_entry: 0 }));
+
+/// Written by the entry code.
+#[repr(transparent)]
+struct Kept(UnsafeCell<Registers>);
+
+// SAFETY: written before Rust runs, only read after.
+unsafe impl Sync for Kept {}
 
 /// What was kept.
 pub fn registers() -> &'static Registers {
     // SAFETY: written by the entry code only, before Rust runs.
-    unsafe { &*(&raw const REGISTERS) }
+    unsafe { &*REGISTERS.0.get() }
 }
 
 /// The privileged state of the processor that asks.

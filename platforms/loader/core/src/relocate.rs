@@ -115,7 +115,7 @@ impl Work<'_> {
     }
 
     fn rela_table(&mut self, table: u64, size: u64) -> Result<(), RelocationError> {
-        if size % RELA_SIZE != 0 || size > self.bytes.len() as u64 {
+        if !size.is_multiple_of(RELA_SIZE) || size > self.bytes.len() as u64 {
             return Err(RelocationError::Tables);
         }
         for index in 0..size / RELA_SIZE {
@@ -161,7 +161,7 @@ impl Work<'_> {
     }
 
     fn relr_table(&mut self, table: u64, size: u64) -> Result<(), RelocationError> {
-        if size % 8 != 0 || size > self.bytes.len() as u64 {
+        if !size.is_multiple_of(8) || size > self.bytes.len() as u64 {
             return Err(RelocationError::Tables);
         }
         let mut next = 0u64;

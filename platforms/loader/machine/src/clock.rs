@@ -96,5 +96,7 @@ pub fn delay_us(microseconds: u32) {
     for _ in 0..microseconds {
         // SAFETY: the diagnostic port; reading has no effect.
         unsafe { Port::<u8>::new(0x80).read() };
+        // An emulator that runs processors in turn gives the turn away here.
+        core::hint::spin_loop();
     }
 }

@@ -46,11 +46,11 @@ pub unsafe fn disable(memory: &impl Memory, rsdp: u64) -> u32 {
 }
 
 /// The variable-length entries of a table.
-fn entries<'a>(
-    table: &'a [u8],
+fn entries(
+    table: &[u8],
     start: usize,
     header: impl Fn(&[u8]) -> Option<(u16, u16)>,
-) -> impl Iterator<Item = &'a [u8]> {
+) -> impl Iterator<Item = &[u8]> {
     let mut at = start;
     core::iter::from_fn(move || {
         let rest = table.get(at..)?;

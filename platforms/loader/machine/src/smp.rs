@@ -48,11 +48,12 @@ unsafe extern "sysv64" fn set_up_processor(setup: *const Setup<'_>) {
     }
 }
 
-/// Microseconds a processor has to arrive after each start-up message.
+/// Microseconds, about, that a processor has to arrive after each start-up message.
 ///
-/// The first wait is the manual's 200 microseconds and a bit (Intel SDM volume 3, 10.4.4.1);
-/// the second is long enough for any firmware's SMI.
-const PATIENCE_US: [u32; 2] = [300, 500_000];
+/// The first wait is the manual's 200 microseconds and a bit (Intel SDM volume 3, 10.4.4.1).
+/// The second only ends for a processor that is dead: an emulator on a busy host, whose port
+/// reads take less than a microsecond, may need long to give a living one its turn.
+const PATIENCE_US: [u32; 2] = [300, 5_000_000];
 
 /// Starts every processor of the MP response but the first; those that do not come are
 /// taken off the list. Gives the number that did not come.

@@ -10,7 +10,7 @@
 
 use core::arch::global_asm;
 
-use loader_core::entry::{CR0, EFER, GDT, PAT};
+use loader_core::entry::{CR0, CR4_LA57, EFER, GDT, PAT};
 use loader_core::memory::PAGE;
 use loader_core::mp::GOTO_OFFSET;
 
@@ -337,6 +337,19 @@ impl Switch {
     /// off, and the page mapped one to one.
     pub unsafe fn enter(self, parameters: &Parameters) -> ! {
         self.set(parameters);
+        let same_levels = {
+            let cr4: u64;
+            // SAFETY: reading a control register.
+            unsafe { core::arch::asm!("mov {}, cr4", out(reg) cr4, options(nomem, nostack)) };
+            (cr4 ^ parameters.cr4) & CR4_LA57 == 0
+        };
+        if same_levels {
+            // Strict firmware maps free memory, where the page lies, without execution.
+            // SAFETY: the switch tables map the loader and its stack as they are mapped now.
+            unsafe {
+                core::arch::asm!("mov cr3, {}", in(reg) parameters.switch_root, options(nostack));
+            }
+        }
         let from_long = self.address_of(&raw const capos_switch_from_long);
         // SAFETY: the code was copied there by `install` and never returns.
         unsafe {

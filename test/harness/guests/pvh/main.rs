@@ -1,12 +1,13 @@
-//! From QEMU's PVH entry to Rust in long mode, and the few machine operations a guest needs.
+//! The guest as a PVH program: no loader, no bundle, the fastest boot there is.
 //!
 //! One CPU, interrupts off, the first GiB mapped onto itself. The PVH boot ABI (Xen's
 //! docs/misc/pvh.pandoc) enters in 32-bit protected mode with EBX holding the physical
 //! address of `hvm_start_info`.
+#![no_std]
+#![no_main]
 
-use abi_report::{CONSOLE_PORT, EXIT_PORT, Exit, RECORDS_PORT, Sink};
-use core::arch::{asm, global_asm};
-use test_kit::Port;
+use core::arch::global_asm;
+use core::ffi::CStr;
 
 global_asm!(
     r#"
@@ -85,64 +86,6 @@ extern "C" fn start(start_info: usize) -> ! {
     let text = unsafe { ((start_info + START_INFO_CMDLINE) as *const u64).read() } as *const i8;
     // SAFETY: cmdline_paddr is the address of a NUL-terminated string QEMU wrote, which
     // nothing in this program writes to; QEMU always provides one, empty without -append.
-    let words = unsafe { core::ffi::CStr::from_ptr(text) };
-    crate::behave(words.to_str().unwrap_or_default())
-}
-
-fn out(port: u16, byte: u8) {
-    // SAFETY: the callers below name the serial ports and the exit port only; writing there
-    // has no effect on this program's memory.
-    unsafe { asm!("out dx, al", in("dx") port, in("al") byte, options(nomem, nostack)) }
-}
-
-/// Both ends of the machine a guest talks to: record port and exit port.
-pub struct Machine;
-
-impl Sink for Machine {
-    /// QEMU's serial port takes a byte whenever it is written; nothing to wait for.
-    fn write(&mut self, byte: u8) {
-        out(RECORDS_PORT, byte);
-    }
-}
-
-impl Port for Machine {
-    fn exit(&mut self, exit: Exit) -> ! {
-        exit_with(exit as u8)
-    }
-}
-
-/// Ends QEMU with any code, also one that is no verdict.
-pub fn exit_with(code: u8) -> ! {
-    out(EXIT_PORT, code);
-    hang()
-}
-
-/// Prints on the console.
-pub struct Console;
-
-impl core::fmt::Write for Console {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        text.bytes().for_each(|byte| out(CONSOLE_PORT, byte));
-        Ok(())
-    }
-}
-
-/// Runs forever without doing anything.
-pub fn hang() -> ! {
-    loop {
-        core::hint::spin_loop();
-    }
-}
-
-/// Resets the machine by a fault without handlers: breakpoint, general protection fault,
-/// double fault, shutdown (Intel SDM volume 3, 6.15, interrupt 8).
-pub fn triple_fault() -> ! {
-    #[repr(C, packed)]
-    struct Table {
-        limit: u16,
-        base: u64,
-    }
-    let none = Table { limit: 0, base: 0 };
-    // SAFETY: no interrupt is ever enabled here, and the fault that follows is the purpose.
-    unsafe { asm!("lidt [{}]", "int3", in(reg) &none, options(noreturn)) }
+    let words = unsafe { CStr::from_ptr(text) };
+    guest::behave(words.to_str().unwrap_or_default())
 }

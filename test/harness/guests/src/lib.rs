@@ -1,15 +1,15 @@
 //! A guest that misbehaves on demand: what negative tests of the harness boot.
 //!
-//! No kernel, no loader: a PVH program that depends on the record protocol alone. The command
-//! line names one behaviour; all but `good` and its kin must be judged red.
+//! No kernel under it: it depends on the boot protocol and the record protocol alone. It is
+//! linked twice, as a PVH program and as a kernel for the Limine protocol. The command line
+//! word `behave=…` names one behaviour; all but `good` and its kin must be judged red.
 #![no_std]
-#![no_main]
 
-mod entry;
+mod machine;
 
 use abi_report::{Encoder, Exit, Record, Sink};
 use core::fmt::Write;
-use entry::{Console, Machine, exit_with, hang, triple_fault};
+use machine::{Console, Machine, exit_with, hang, triple_fault};
 use test_kit::{Outcome, Port, Suite, T, Test, check, check_eq};
 
 #[panic_handler]
@@ -60,10 +60,12 @@ const FAULTS: Suite<()> = Suite::new(&[Test::new("one", passes), Test::new("two"
 const WATCHDOG: Suite<()> = Suite::new(&[Test::new("one", passes), Test::new("two", watchdog)]);
 
 /// Does what the command line asks for.
-fn behave(words: &str) -> ! {
-    let _ = writeln!(Console, "behaviour: {words}");
+pub fn behave(command_line: &str) -> ! {
+    let behaviour = command_line.split_whitespace().find_map(|word| word.strip_prefix("behave="));
+    let behaviour = behaviour.unwrap_or_default();
+    let _ = writeln!(Console, "behaviour: {behaviour}");
     let good = || test_kit::run(&mut Machine, &GOOD, &mut ());
-    match words {
+    match behaviour {
         "good" => suite(&GOOD),
         "skip-beside-pass" => suite(&SKIP_BESIDE),
         "only-skips" => suite(&ONLY_SKIPS),
