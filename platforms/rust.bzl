@@ -109,6 +109,17 @@ _lint = rule(
     },
 )
 
+def capos_lint(name, crates, runs_on, **kwargs):
+    """Lints, and so compiles, crates for a platform beside the one they are linted for anyway.
+
+    Args:
+      name: target name.
+      crates: library targets.
+      runs_on: "host", "kernel", "loader" or "user".
+      **kwargs: as for any rule.
+    """
+    _lint(name = name, crates = crates, runs_on = runs_on, **kwargs)
+
 def _only(runs_on):
     if type(runs_on) == type([]):
         choices = {str(Label("//platforms:is_" + name)): [] for name in runs_on}
