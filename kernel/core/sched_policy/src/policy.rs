@@ -1,6 +1,6 @@
 //! What an ordering policy answers; a queue is generic over it.
 
-use crate::{Lag, Share, VirtualTime};
+use crate::{Lag, Share, VirtualTime, Weight};
 
 /// Where a request lies on its queue's virtual time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +28,20 @@ pub trait Policy {
 
     /// An entity becomes a competitor.
     #[inline]
-    fn joined(&mut self, start: VirtualTime, share: &Share) {
-        let _ = (start, share);
+    fn joined(&mut self, start: VirtualTime, weight: Weight) {
+        let _ = (start, weight);
     }
 
     /// An entity is one no longer.
     #[inline]
-    fn left(&mut self, start: VirtualTime, share: &Share) {
-        let _ = (start, share);
+    fn left(&mut self, start: VirtualTime, weight: Weight) {
+        let _ = (start, weight);
     }
 
     /// A competitor got `virtual_ns` of service.
     #[inline]
-    fn served(&mut self, virtual_ns: u64, share: &Share) {
-        let _ = (virtual_ns, share);
+    fn served(&mut self, virtual_ns: u64, weight: Weight) {
+        let _ = (virtual_ns, weight);
     }
 
     /// What an entity that stands at `start` is owed, within what its share may carry.
@@ -53,11 +53,17 @@ pub trait Policy {
 
     /// What an entity is owed that left with `kept` and stands at `start` of this same queue.
     ///
-    /// Debt is paid off by the virtual time that passed meanwhile; credit is what it was
-    /// owed when it left and never more, so sleeping earns nothing.
+    /// The virtual time that passed meanwhile pays off debt and uses up credit: a short wait
+    /// changes little, a long sleeper comes back owed nothing and owing nothing.
     #[inline]
     fn lag_after_rest(&self, start: VirtualTime, kept: Lag, share: &Share) -> Lag {
-        self.lag(start, share).min(kept.max(Lag::ZERO))
+        let limit = share.lag_limit_virtual_ns();
+        let kept_ns = kept.virtual_ns().clamp(-limit, limit);
+        let passed_ns = self.virtual_now().since(start).saturating_sub(kept.virtual_ns()).max(0);
+        Lag::new(match kept_ns < 0 {
+            true => kept_ns.saturating_add(passed_ns).min(0),
+            false => kept_ns.saturating_sub(passed_ns).max(0),
+        })
     }
 
     /// Where the service of a newcomer with that lag starts.
