@@ -31,4 +31,8 @@ pub fn spin_hint() {
 }
 
 #[cfg(loom)]
-pub use loom::{model, sync::Arc, thread};
+pub use loom::{
+    model,
+    sync::{Arc, Mutex, MutexGuard},
+    thread,
+};

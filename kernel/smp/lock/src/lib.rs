@@ -2,21 +2,33 @@
 //!
 //! For data a CPU touches for a few hundred instructions with interrupts off. No CPU is
 //! overtaken, so the wait is bounded by the number of CPUs times the longest section. Not
-//! reentrant. The protected value is a [`RaceCell`], so a model finds an access outside the
-//! lock as well as an order too weak to protect it.
+//! reentrant.
+//!
+//! The protected value is a [`RaceCell`], so a model finds an access outside the lock. [`Turn`]
+//! is the lock's protocol and has a model of its own; in models of what uses the lock it is
+//! replaced by loom's mutex, which blocks where this one spins and so keeps them small.
 #![no_std]
 
-use abi_sync::atomic::{AtomicU32, Ordering};
+mod turn;
+
 use abi_sync::cell::RaceCell;
 use core::ops::{Deref, DerefMut};
+pub use turn::{Ticket, Turn};
+
+#[cfg(loom)]
+type Protocol = abi_sync::Mutex<()>;
+#[cfg(loom)]
+type Held<'a> = abi_sync::MutexGuard<'a, ()>;
+
+#[cfg(not(loom))]
+type Protocol = Turn;
+#[cfg(not(loom))]
+type Held<'a> = Ticket<'a>;
 
 /// A value and the lock around it.
 #[derive(Debug)]
 pub struct TicketLock<T> {
-    /// The number the next arrival draws.
-    next: AtomicU32,
-    /// The number whose turn it is.
-    serving: AtomicU32,
+    protocol: Protocol,
     value: RaceCell<T>,
 }
 
@@ -27,32 +39,31 @@ unsafe impl<T: Send> Sync for TicketLock<T> {}
 /// Access to the value; gives the lock back when dropped.
 #[derive(Debug)]
 pub struct Guard<'a, T> {
-    lock: &'a TicketLock<T>,
-    ticket: u32,
+    value: &'a RaceCell<T>,
+    _held: Held<'a>,
 }
 
 impl<T> TicketLock<T> {
     /// A free lock around `value`.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
-        Self { next: AtomicU32::new(0), serving: AtomicU32::new(0), value: RaceCell::new(value) }
+        Self { protocol: Turn::new(), value: RaceCell::new(value) }
     }
 
     /// A free lock around `value`.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
-        Self { next: AtomicU32::new(0), serving: AtomicU32::new(0), value: RaceCell::new(value) }
+        Self { protocol: Protocol::new(()), value: RaceCell::new(value) }
     }
 
     /// Waits for its turn.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        // Acquire: pairs with the Release store of the guard before, in `drop`.
-        while self.serving.load(Ordering::Acquire) != ticket {
-            abi_sync::spin_hint();
-        }
-        Guard { lock: self, ticket }
+        #[cfg(not(loom))]
+        let held = self.protocol.wait();
+        #[cfg(loom)]
+        let held = self.protocol.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Guard { value: &self.value, _held: held }
     }
 
     /// The value, for an owner that shares it with nobody.
@@ -68,7 +79,7 @@ impl<T> Deref for Guard<'_, T> {
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: it is this guard's turn until it is dropped, so nobody else writes.
-        self.lock.value.with(|value| unsafe { &*value })
+        self.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -76,15 +87,7 @@ impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: it is this guard's turn until it is dropped, so nobody else has access.
-        self.lock.value.with_mut(|value| unsafe { &mut *value })
-    }
-}
-
-impl<T> Drop for Guard<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        // Release: pairs with the Acquire load in `lock`.
-        self.lock.serving.store(self.ticket.wrapping_add(1), Ordering::Release);
+        self.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
