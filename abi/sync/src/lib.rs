@@ -6,6 +6,8 @@
 #![cfg_attr(not(loom), no_std)]
 
 pub mod cell;
+#[cfg(loom)]
+mod model;
 
 /// Atomic types and fences.
 pub mod atomic {
@@ -31,8 +33,8 @@ pub fn spin_hint() {
 }
 
 #[cfg(loom)]
-pub use loom::{
-    model,
-    sync::{Arc, Mutex, MutexGuard},
-    thread,
+pub use {
+    loom::sync::{Arc, Mutex, MutexGuard},
+    loom::thread,
+    model::model,
 };
