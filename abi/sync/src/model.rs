@@ -1,6 +1,7 @@
 //! Runs a model and says how far it looked.
 
 use core::time::Duration;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -23,5 +24,9 @@ pub fn model(f: impl Fn() + Sync + Send + 'static) {
     let verdict = if began.elapsed() < limit { "all of them" } else { "bounded by time" };
     let bound = preemptions.map_or("any number of".into(), |n| format!("at most {n}"));
     let count = count.load(Ordering::Relaxed);
-    std::println!("{count} executions with {bound} preemptions: {verdict}");
+    let test = std::thread::current();
+    let name = test.name().unwrap_or("model");
+    // Not by println, which a passing test swallows.
+    let line = format!("{name}: {count} executions with {bound} preemptions: {verdict}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

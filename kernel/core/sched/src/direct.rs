@@ -58,14 +58,15 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         to_lag: Lag,
         now_ns: u64,
     ) -> Result<HandedOff, Error> {
+        self.current_is(from.0, from.1)?;
+        if !matches!(to.1.activity, Activity::Resting | Activity::Moving) {
+            return Err(Error::Activity { is: to.1.activity });
+        }
         if self.direct.is_some() {
             return Err(Error::SlotTaken);
         }
         if self.waiting > 0 && now_ns >= self.slice_end_ns {
             return Err(Error::SliceOver);
-        }
-        if !matches!(to.1.activity, Activity::Resting | Activity::Moving) {
-            return Err(Error::Activity { is: to.1.activity });
         }
         let blocked = self.block(from.0, from.1, now_ns)?;
         let entry = self.admit(to.1, to_lag, now_ns)?;

@@ -8,7 +8,7 @@ use crate::{Pick, Started};
 use core_sched_policy::{Lag, Policy, QUANTUM_NS, Share, Tag, VirtualTime};
 
 /// Scheduling state of one CPU. Every call is made under the lock that guards it.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue<P, O: Ordered> {
     pub(crate) cpu: CpuId,
     pub(crate) policy: P,

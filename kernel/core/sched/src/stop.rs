@@ -91,7 +91,8 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         Ok(charge)
     }
 
-    fn current_is(&self, item: O::Item, entity: &Entity) -> Result<(), Error> {
+    #[inline]
+    pub(crate) fn current_is(&self, item: O::Item, entity: &Entity) -> Result<(), Error> {
         if self.current() != Some(item) {
             return Err(Error::NotCurrent);
         }

@@ -121,3 +121,35 @@ fn a_mutant_entry_without_fence_is_caught() {
 fn a_mutant_reclaimer_without_fence_is_caught() {
     with_fences(true, false);
 }
+
+/// A CPU that left and came back is seen by its second entry alone.
+fn with_entry(order: Ordering) {
+    abi_sync::model(move || {
+        let world = World::new(AtomicU64::new(0));
+        let reader = world.clone();
+        let t = thread::spawn(move || {
+            reader.quiescence.store(1, Ordering::Release);
+            fence(Ordering::SeqCst);
+            reader.read();
+            reader.quiescence.store(0, Ordering::Release);
+            reader.quiescence.store(2, order);
+        });
+        world.place.store(GONE, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if world.quiescence.load(Ordering::Acquire) != 1 {
+            world.reuse();
+        }
+        t.join().unwrap();
+    });
+}
+
+#[test]
+fn a_release_entry_covers_the_visit_before() {
+    with_entry(Ordering::Release);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_mutant_with_a_relaxed_entry_is_caught() {
+    with_entry(Ordering::Relaxed);
+}
