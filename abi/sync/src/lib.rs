@@ -13,13 +13,11 @@ pub mod cell;
 #[cfg(loom)]
 mod checked_cell;
 #[cfg(loom)]
-mod explore;
+mod model;
 
 pub use block::BlockMemory;
 #[cfg(loom)]
 pub use checked_cell::CheckedCell;
-#[cfg(loom)]
-pub use explore::explore;
 
 /// Atomic types and fences.
 pub mod atomic {
@@ -45,8 +43,8 @@ pub fn spin_hint() {
 }
 
 #[cfg(loom)]
-pub use loom::{
-    model,
-    sync::{Arc, Mutex},
-    thread,
+pub use {
+    loom::sync::{Arc, Mutex, MutexGuard},
+    loom::thread,
+    model::{explore, model},
 };
