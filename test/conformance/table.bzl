@@ -201,6 +201,17 @@ ROWS = {
 
 # Requirement → tests. A test that goes away must be replaced here.
 PROOFS = {
+    "B11": [
+        "//schema/wire:schema_wire_exception",
+        "//schema:schema_round_trip",
+    ],
     "B2": ["//abi/types:abi_types_golden"],
+    "C12": ["//schema:schema_layout"],
+    "C5": [
+        "//kernel/core/manifest:core_manifest_corrupt",
+        "//kernel/core/manifest:core_manifest_model",
+        "//test/rules/manifest:accepted",
+        "//test/rules/manifest:refusals",
+    ],
     "P5": ["//platforms/image:make_image_test"],
 }
