@@ -279,6 +279,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         edition = "2024",
         rustc_flags = lint_flags(is_test = True),
         tags = ["manual"],
+        testonly = True,
         deps = deps + ["@crates//:libfuzzer_sys"],
         **kwargs
     )
@@ -296,7 +297,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         data = [":" + name] + corpus,
     )
 
-def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], **kwargs):
+def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], proof_deps = [], **kwargs):
     """A pure library with everything that proves it.
 
     `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
@@ -310,6 +311,7 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], *
       deps: other crates.
       test_srcs: stand-alone test files; by default tests/*.rs.
       test_deps: what the tests need beside deps.
+      proof_deps: what stand-alone tests, models and fuzz targets share beside deps; may depend on the crate.
       **kwargs: as for capos_library.
     """
     capos_library(name, srcs = srcs, deps = deps, **kwargs)
@@ -319,17 +321,17 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], *
         capos_host_test(
             name = name + "_" + stem,
             srcs = [test],
-            deps = [":" + name] + deps + test_deps,
+            deps = [":" + name] + deps + test_deps + proof_deps,
         )
     for model in native.glob(["loom/*.rs"], allow_empty = True):
         capos_loom_test(
             name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
             srcs = [model],
-            deps = [":" + name] + deps,
+            deps = [":" + name] + deps + proof_deps,
         )
     for fuzz in native.glob(["fuzz/*.rs"], allow_empty = True):
         capos_fuzz_target(
             name = name + "_" + fuzz.split("/")[-1].removesuffix(".rs"),
             src = fuzz,
-            deps = [":" + name] + deps,
+            deps = [":" + name] + deps + proof_deps,
         )

@@ -112,6 +112,40 @@ pub fn translate(store: &impl TableStore, root: Frame, virt: VirtAddr) -> Option
     Some(Translation { phys, size, rights })
 }
 
+/// A mapped page, as [`for_each_page`] tells of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MappedPage {
+    /// Number of its first 4 KiB page: address / 4096, without the sign extension.
+    pub page: u64,
+    /// Its size.
+    pub size: PageSize,
+    /// Its entry, as it is.
+    pub entry: Entry,
+}
+
+/// Calls `each` for every mapped page, in ascending order.
+pub fn for_each_page(store: &impl TableStore, root: Frame, each: &mut impl FnMut(MappedPage)) {
+    walk(store, root, Level::L4, 0, each);
+}
+
+fn walk(
+    store: &impl TableStore,
+    table: Frame,
+    level: Level,
+    first: u64,
+    each: &mut impl FnMut(MappedPage),
+) {
+    for index in 0..512 {
+        let page = first + index as u64 * level.pages_per_entry();
+        let entry = store.read(table, index);
+        match (entry.meaning(level), level.below(), level.page_size()) {
+            (Meaning::Table(next), Some(below), _) => walk(store, next, below, page, each),
+            (Meaning::Page(..), _, Some(size)) => each(MappedPage { page, size, entry }),
+            _ => {}
+        }
+    }
+}
+
 /// The largest page size that fits at `page` and `frame` with `left` pages to go.
 pub fn best_size(page: u64, frame: Frame, left: u64, sizes: PageSizes) -> PageSize {
     let fits = |size: PageSize| {

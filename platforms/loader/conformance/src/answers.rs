@@ -93,9 +93,9 @@ fn firmware_tables() {
         say!(
             "rsdp anchor {} kind-mapped {}",
             yes(starts(rsdp, b"RSD PTR ")),
-            yes(matches!(kind, 2 | 3 | 8))
+            yes(kind.holds_tables())
         );
-        if let Some(base) = hhdm() {
+        if let Some(base) = hhdm().filter(|_| MEMORY_MAP.response().is_some()) {
             acpi(base, rsdp);
         }
     }
@@ -154,7 +154,7 @@ fn acpi(base: u64, rsdp: u64) {
     } else {
         (word(rsdp + 16) & 0xffff_ffff, 4)
     };
-    let is_mapped = |phys: u64| matches!(kind_of_direct(base + phys), 2 | 3 | 8);
+    let is_mapped = |phys: u64| kind_of_direct(base + phys).holds_tables();
     let mut mapped = is_mapped(list);
     if mapped {
         let length = word(base + list + 4) & 0xffff_ffff;

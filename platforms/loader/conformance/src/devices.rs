@@ -1,10 +1,11 @@
 //! Interrupt controllers as the loader left them, through a mapping of this kernel's own.
 
 use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use x86_64::instructions::port::Port;
 
-use crate::entry::msr;
+use crate::entry::{State, msr};
 use crate::memory::{hhdm, word};
 use crate::requests::{Answer, EXECUTABLE_ADDRESS};
 
@@ -25,11 +26,17 @@ const WINDOW: u64 = 0xffff_0000_0000_0000 | SLOT << 39;
 const LOCAL: u64 = WINDOW;
 const IO: u64 = WINDOW + 4096;
 
-/// Maps the controllers' registers uncached. Needs the HHDM and executable address answers.
-pub fn map(root: u64) -> bool {
-    let (Some(hhdm), Some(address)) = (hhdm(), EXECUTABLE_ADDRESS.response()) else {
-        return false;
-    };
+/// Whether the window is there.
+static IS_MAPPED: AtomicBool = AtomicBool::new(false);
+
+/// Maps the controllers' registers uncached. Needs the HHDM and executable address answers,
+/// and 4 levels; without them nothing is said about the controllers.
+pub fn map(state: &State) {
+    let (Some(hhdm), Some(address)) = (hhdm(), EXECUTABLE_ADDRESS.response()) else { return };
+    if state.cr4 >> 12 & 1 == 1 {
+        return;
+    }
+    let root = state.cr3;
     let (phys, virt) = (word(address + 8), word(address + 16));
     const TABLE: u64 = 3;
     const UNCACHED: u64 = 0x1b;
@@ -46,7 +53,8 @@ pub fn map(root: u64) -> bool {
     put(first(low), (msr(0x1b) & 0x000f_ffff_ffff_f000) | UNCACHED);
     put(first(low).wrapping_add(1), 0xfec0_0000 | UNCACHED);
     put((hhdm + (root & !4095) + SLOT * 8) as *mut u64, phys_of(top) | TABLE);
-    true
+    // Other processors are released later: their release orders this.
+    IS_MAPPED.store(true, Ordering::Relaxed);
 }
 
 fn read(address: u64) -> u32 {
@@ -54,28 +62,29 @@ fn read(address: u64) -> u32 {
     unsafe { (address as *const u32).read_volatile() }
 }
 
-/// Spurious vector, task priority, and whether every local interrupt is masked.
-pub fn local_apic() -> (u32, u32, bool) {
+/// A local APIC register in either mode.
+fn register(offset: u64) -> u32 {
     const EXTENDED: u64 = 1 << 10;
     let is_x2apic = msr(0x1b) & EXTENDED != 0;
-    let register = |offset: u64| {
-        if is_x2apic { msr(0x800 + (offset / 16) as u32) as u32 } else { read(LOCAL + offset) }
-    };
+    if is_x2apic { msr(0x800 + (offset / 16) as u32) as u32 } else { read(LOCAL + offset) }
+}
+
+/// Spurious vector, task priority, and whether every local interrupt is masked; `None`
+/// without a mapping.
+pub fn local_apic() -> Option<(u32, u32, bool)> {
+    if !IS_MAPPED.load(Ordering::Relaxed) {
+        return None;
+    }
     let interrupts = [0x320, 0x330, 0x340, 0x350, 0x360, 0x370];
     let masked = |offset: u64| {
         let value = register(offset);
         !matches!(value >> 8 & 7, 0 | 1 | 4 | 7) || value >> 16 & 1 == 1
     };
-    (register(0xf0), register(0x80), interrupts.into_iter().all(masked))
+    Some((register(0xf0), register(0x80), interrupts.into_iter().all(masked)))
 }
 
 /// The pin that is programmed as NMI, or 9.
 pub fn nmi_pin() -> u32 {
-    const EXTENDED: u64 = 1 << 10;
-    let is_x2apic = msr(0x1b) & EXTENDED != 0;
-    let register = |offset: u64| {
-        if is_x2apic { msr(0x800 + (offset / 16) as u32) as u32 } else { read(LOCAL + offset) }
-    };
     (0..2).find(|pin| register(0x350 + 0x10 * u64::from(*pin)) >> 8 & 7 == 4).unwrap_or(9)
 }
 

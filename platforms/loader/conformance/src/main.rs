@@ -60,16 +60,14 @@ extern "sysv64" fn main() -> ! {
         }
         mapping::lines(&state);
     }
-    if devices::map(state.cr3) {
-        let (spurious, priority, masked) = devices::local_apic();
-        say!(
-            "first local-apic spurious {spurious:#x} priority {priority} masked {} nmi-pin {}",
-            yes(masked),
-            devices::nmi_pin()
-        );
+    devices::map(&state);
+    if let Some((spurious, priority, masked)) = devices::local_apic() {
+        let masked = yes(masked);
+        say!("first local-apic spurious {spurious:#x} priority {priority} masked {masked}");
+        say!("first nmi-pin {}", devices::nmi_pin());
         say!("io-apic masked {}", yes(devices::io_apic_masked()));
-        processors::lines(state.cr3);
     }
+    processors::lines(state.cr3);
     say!("end");
     report::exit(Exit::Pass)
 }

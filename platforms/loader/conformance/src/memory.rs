@@ -58,11 +58,33 @@ pub fn kind_of(phys: u64) -> u64 {
     map().find(|r| r.base <= phys && phys - r.base < r.length).map_or(99, |r| r.kind)
 }
 
-/// The kind of what a virtual address in the direct map shows.
-pub fn kind_of_direct(virt: u64) -> u64 {
+/// The kind of what a virtual address in the direct map shows; 98 outside the direct map.
+pub fn kind_of_direct(virt: u64) -> Kind {
     match hhdm() {
-        Some(base) if virt >= base => kind_of(virt - base),
-        _ => 98,
+        _ if MEMORY_MAP.response().is_none() => Kind(None),
+        None => Kind(None),
+        Some(base) if virt >= base => Kind(Some(kind_of(virt - base))),
+        Some(_) => Kind(Some(98)),
+    }
+}
+
+/// A kind, unknown without memory map or direct map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(pub Option<u64>);
+
+impl core::fmt::Display for Kind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Some(kind) => kind.fmt(f),
+            None => f.write_str("unknown"),
+        }
+    }
+}
+
+impl Kind {
+    /// Whether firmware tables may lie there; unknown counts as not.
+    pub fn holds_tables(self) -> bool {
+        matches!(self.0, Some(2 | 3 | 8))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::devices;
 use crate::entry::{State, capos_conformance_processor};
 use crate::memory::{kind_of_direct, word};
 use crate::report::yes;
-use crate::requests::{Answer, MP, STACK, STACK_SIZE};
+use crate::requests::{Answer, MP};
 use crate::say;
 
 /// The record of the processor that has just said everything.
@@ -30,12 +30,13 @@ pub extern "sysv64" fn processor_main(
     let state = State::read();
     state_lines("processor", &state);
     say!("processor {id} same-tables {}", yes(state.cr3 == ROOT.load(Ordering::Relaxed)));
-    let (spurious, priority, masked) = devices::local_apic();
-    say!(
-        "processor {id} local-apic spurious {spurious:#x} priority {priority} masked {} nmi-pin {}",
-        yes(masked),
-        devices::nmi_pin()
-    );
+    if let Some((spurious, priority, masked)) = devices::local_apic() {
+        let masked = yes(masked);
+        say!(
+            "processor {id} local-apic spurious {spurious:#x} priority {priority} masked {masked}"
+        );
+        say!("processor {id} nmi-pin {}", devices::nmi_pin());
+    }
     // Pairs with the first processor's acquire load: its next line comes after these.
     DONE.store(record, Ordering::Release);
     loop {
@@ -69,8 +70,6 @@ pub fn lines(root: u64) {
     let (ids, count, list) = (word(response + 8), word(response + 16), word(response + 24));
     say!("mp flags {} first {} count {count}", ids as u32, ids >> 32);
     ROOT.store(root, Ordering::Relaxed);
-    let size = if STACK.response().is_some() { STACK_SIZE } else { 64 << 10 };
-    say!("mp stack {size}");
     for index in 0..count {
         let record = word(list + index * 8);
         let parked = word(record + 8) == 0 && word(record + 16) == 0 && word(record + 24) == 0;

@@ -41,7 +41,7 @@ pub fn yes(condition: bool) -> &'static str {
 /// Ends QEMU.
 pub fn exit(code: Exit) -> ! {
     // SAFETY: the exit device of the machine the test starts.
-    unsafe { Port::<u32>::new(EXIT_PORT).write(code as u32) };
+    unsafe { Port::<u8>::new(EXIT_PORT).write(code as u8) };
     loop {
         x86_64::instructions::hlt();
     }

@@ -116,7 +116,7 @@ pub static BASE: BaseTag =
     BaseTag(UnsafeCell::new([0xf956_2b2d_5c95_a6c8, 0x6a7b_3849_4453_6bdc, 6]));
 
 /// The stack size asked for.
-pub const STACK_SIZE: u64 = 128 << 10;
+const STACK_SIZE: u64 = 128 << 10;
 
 macro_rules! requests {
     ($($name:ident = $first:literal $second:literal, $revision:literal, $members:expr;)*) => {

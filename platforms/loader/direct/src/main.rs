@@ -53,7 +53,7 @@ extern "sysv64" fn main(start_info: u64) -> ! {
     let _ = writeln!(Both(&mut serial, &mut screen), "\ncapOS loader: cannot boot: {refusal}");
     if append.is_some_and(|line| line.split(' ').any(|word| word == "exit=debug")) {
         // SAFETY: the command line says that QEMU's exit device is there.
-        unsafe { Port::<u32>::new(EXIT_PORT).write(Exit::Panic as u32) };
+        unsafe { Port::<u8>::new(EXIT_PORT).write(Exit::Panic as u8) };
     }
     halt()
 }
@@ -142,7 +142,7 @@ fn boot(
     unsafe { depart::depart(handover, &quiet, memory, &mut frames, plant_control_register) }
 }
 
-/// In the stub that plants it: the first reclaimable entry of the map claims to be usable.
+/// In the stub that plants it: reclaimable entries of the map claim to be usable.
 fn plant_memory_type(memory: &mut Identity, handover: &Handover) {
     if !cfg!(plant_memory_type) {
         return;
@@ -153,7 +153,6 @@ fn plant_memory_type(memory: &mut Identity, handover: &Handover) {
             && kind.first() == Some(&(Kind::BootloaderReclaimable as u8))
         {
             kind.fill(0);
-            return;
         }
     }
 }

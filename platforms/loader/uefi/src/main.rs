@@ -94,7 +94,7 @@ fn say(out: &mut impl Write, refusal: &Refusal) {
 fn end(wants_exit: bool) -> ! {
     if wants_exit {
         // SAFETY: the command line says that QEMU's exit device is there.
-        unsafe { Port::<u32>::new(EXIT_PORT).write(Exit::Panic as u32) };
+        unsafe { Port::<u8>::new(EXIT_PORT).write(Exit::Panic as u8) };
     }
     halt()
 }
