@@ -1,5 +1,6 @@
 //! Runs a model and says how far it went.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -21,5 +22,8 @@ pub fn explore(name: &str, model: impl Fn() + Sync + Send + 'static) {
         _ => "complete",
     };
     let executions = executions.load(Ordering::Relaxed);
-    println!("{name}: {executions} executions, preemption bound {preemptions:?}, {end}");
+    // Past the test harness, which keeps what a passing test prints to itself.
+    let report =
+        format!("{name}: {executions} executions, preemption bound {preemptions:?}, {end}");
+    writeln!(std::io::stderr(), "{report}").ok();
 }
