@@ -21,6 +21,10 @@ UNSAFE_FOLDERS = [
     "runtime/fiber/rt",
     "runtime/rt",
     "runtime/sync",
+    # Guests without a kernel under them: what negative tests of the harness boot.
+    "test/harness/guests",
+    # Programs without a runtime, one per platform.
+    "test/rules/platforms",
 ]
 
 # Folders of host tools and tests: panicking is how they report.
@@ -60,20 +64,23 @@ _NO_PANIC_LINTS = [
     "-Dclippy::unreachable",
 ]
 
-def _below(folders):
-    package = native.package_name()
+def _is_below(package, folders):
     return any([package == f or package.startswith(f + "/") for f in folders])
 
-def lint_flags(is_test = False):
-    """rustc flags for a crate of the calling package."""
+def lint_flags_of(package, is_test = False):
+    """rustc flags for a crate in the folder `package`."""
     flags = list(_LINTS)
-    if is_test or _below(_MAY_PANIC_FOLDERS):
+    if is_test or _is_below(package, _MAY_PANIC_FOLDERS):
         flags = [f for f in flags if f != "-Dmissing_docs"]
     else:
         flags += _NO_PANIC_LINTS
-    if not _below(UNSAFE_FOLDERS) and not (is_test and _below(["test"])):
+    if not _is_below(package, UNSAFE_FOLDERS) and not (is_test and _is_below(package, ["test"])):
         flags.append("-Funsafe_code")
     return flags
+
+def lint_flags(is_test = False):
+    """rustc flags for a crate of the calling package."""
+    return lint_flags_of(native.package_name(), is_test)
 
 def _platform_transition_impl(_settings, attr):
     return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
@@ -102,7 +109,21 @@ _lint = rule(
     },
 )
 
+def capos_lint(name, crates, runs_on, **kwargs):
+    """Lints, and so compiles, crates for a platform beside the one they are linted for anyway.
+
+    Args:
+      name: target name.
+      crates: library targets.
+      runs_on: "host", "kernel", "loader" or "user".
+      **kwargs: as for any rule.
+    """
+    _lint(name = name, crates = crates, runs_on = runs_on, **kwargs)
+
 def _only(runs_on):
+    if type(runs_on) == type([]):
+        choices = {str(Label("//platforms:is_" + name)): [] for name in runs_on}
+        return select(choices | {"//conditions:default": ["@platforms//:incompatible"]})
     return [_OS[runs_on]] if runs_on else []
 
 def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rustc_flags = [], **kwargs):
@@ -112,7 +133,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       name: target and crate name.
       srcs: sources; by default every .rs file below `src/`, or below the package without one.
       deps: other crates.
-      only: "host", "kernel", "loader" or "user" if it compiles for nothing else.
+      only: "host", "kernel", "loader" or "user", or a list of them, if it compiles for nothing else.
       lint_on: the platform clippy looks at; by default `only`, else the host.
       rustc_flags: flags beside those of the folder.
       **kwargs: as for rust_library.
@@ -132,7 +153,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
         name = name + ".lint",
         testonly = kwargs.get("testonly", False),
         crates = [":" + name],
-        runs_on = lint_on or only or "host",
+        runs_on = lint_on or (only[0] if type(only) == type([]) else only) or "host",
     )
 
 def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
@@ -258,6 +279,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         edition = "2024",
         rustc_flags = lint_flags(is_test = True),
         tags = ["manual"],
+        testonly = True,
         deps = deps + ["@crates//:libfuzzer_sys"],
         **kwargs
     )
@@ -275,7 +297,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         data = [":" + name] + corpus,
     )
 
-def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], **kwargs):
+def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], proof_deps = [], **kwargs):
     """A pure library with everything that proves it.
 
     `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
@@ -289,6 +311,7 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], *
       deps: other crates.
       test_srcs: stand-alone test files; by default tests/*.rs.
       test_deps: what the tests need beside deps.
+      proof_deps: what stand-alone tests, models and fuzz targets share beside deps; may depend on the crate.
       **kwargs: as for capos_library.
     """
     capos_library(name, srcs = srcs, deps = deps, **kwargs)
@@ -298,17 +321,17 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], *
         capos_host_test(
             name = name + "_" + stem,
             srcs = [test],
-            deps = [":" + name] + deps + test_deps,
+            deps = [":" + name] + deps + test_deps + proof_deps,
         )
     for model in native.glob(["loom/*.rs"], allow_empty = True):
         capos_loom_test(
             name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
             srcs = [model],
-            deps = [":" + name] + deps,
+            deps = [":" + name] + deps + proof_deps,
         )
     for fuzz in native.glob(["fuzz/*.rs"], allow_empty = True):
         capos_fuzz_target(
             name = name + "_" + fuzz.split("/")[-1].removesuffix(".rs"),
             src = fuzz,
-            deps = [":" + name] + deps,
+            deps = [":" + name] + deps + proof_deps,
         )

@@ -14,9 +14,11 @@ load(":profile.bzl", "PROFILES", "profile_transition", "release_transition")
 CaposSystemInfo = provider(
     doc = "A system that can be booted.",
     fields = {
+        "binaries": "The modules as they were built, before stripping.",
         "bundle": "The direct-boot bundle (.tar).",
         "iso": "The hybrid CD and USB image (.iso).",
         "kernel": "The kernel with its debug sections, for gdb.",
+        "loader": "The UEFI loader.",
         "profile": "checked, release or measure.",
         "stub": "The direct-boot stub that `qemu -kernel` takes.",
     },
@@ -56,6 +58,7 @@ def _capos_system_impl(ctx):
     # (path on the medium, file)
     tree = [("boot/kernel.elf", _strip(ctx, kernel, "kernel.elf"))]
     names = []
+    binaries = []
     for target, name in ctx.attr.modules.items():
         files = target[DefaultInfo].files.to_list()
         if len(files) != 1:
@@ -64,6 +67,7 @@ def _capos_system_impl(ctx):
             fail("module name %r must be unique, without '/', and not kernel.elf" % name)
         names.append(name)
         file = files[0]
+        binaries.append(file)
         if file.extension == "elf":
             file = _strip(ctx, file, name)
         tree.append(("boot/" + name, file))
@@ -107,7 +111,7 @@ def _capos_system_impl(ctx):
     return [
         DefaultInfo(files = depset([bundle])),
         OutputGroupInfo(iso = depset([iso]), kernel = depset([kernel]), bundle = depset([bundle])),
-        CaposSystemInfo(bundle = bundle, iso = iso, kernel = kernel, profile = ctx.attr.profile, stub = stub),
+        CaposSystemInfo(binaries = binaries, bundle = bundle, iso = iso, kernel = kernel, loader = loader, profile = ctx.attr.profile, stub = stub),
     ]
 
 capos_system = rule(
@@ -128,7 +132,7 @@ capos_system = rule(
 )
 
 def _system_file_impl(ctx):
-    file = getattr(ctx.attr.system[0][CaposSystemInfo] if type(ctx.attr.system) == "list" else ctx.attr.system[CaposSystemInfo], ctx.attr.part)
+    file = getattr(ctx.attr.system[CaposSystemInfo], ctx.attr.part)
     return [DefaultInfo(files = depset([file]), runfiles = ctx.runfiles([file]))]
 
 system_file = rule(

@@ -39,7 +39,7 @@ make_esp() {
   truncate -s $((sectors * 512)) "$image"
   MTOOLS_SKIP_CHECK=1 mformat -i "$image" -T "$sectors" -h 64 -s 32 -N "$FAT_SERIAL" -v "$VOLUME" ::
   (cd "$root" && find . -mindepth 1 -type d -printf '%P\n' | sort) | while read -r d; do mmd -i "$image" "::$d"; done
-  (cd "$root" && find . -type f -printf '%P\n' | sort) | while read -r f; do mcopy -m -i "$image" "$root/$f" "::$f"; done
+  (cd "$root" && find . -type f -printf '%P\n' | sort) | while read -r f; do mcopy -i "$image" "$root/$f" "::$f"; done
 }
 
 # run_xorriso OUT ARGUMENT...: an ISO 9660 image with fixed identifiers and dates.

@@ -50,7 +50,8 @@ def _debian_rust_impl(rctx):
         rctx.symlink("/usr/bin/" + b, "bin/" + b)
     # Everything that asks rustc about a target of our own must say -Zunstable-options, also
     # the runner of build scripts, which has no flag for it.
-    rctx.file("bin/user/rustc", "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec /usr/bin/rustc -Zunstable-options \"$@\"\n")
+    for b in ["rustc", "clippy-driver"]:
+        rctx.file("bin/user/" + b, "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec /usr/bin/%s -Zunstable-options \"$@\"\n" % b)
     for f in rctx.path("/usr/lib/rustlib/%s/lib" % _HOST).readdir():
         rctx.symlink(f, "lib/rustlib/%s/lib/%s" % (_HOST, f.basename))
     for f in rctx.path("/usr/lib/x86_64-linux-gnu").readdir():

@@ -37,7 +37,7 @@ def _bare(name, triple, ext, flags, alloc_cfgs = [], target_json = None):
         target_json = target_json or "",
     )
     rust_stdlib_filegroup(name = "std_" + name, srcs = [":std_files_" + name])
-    target = dict(target_json = target_json, rustc = "bin/user/rustc") if target_json else dict(target_triple = triple)
+    target = dict(target_json = target_json, rustc = "bin/user/rustc", clippy_driver = "bin/user/clippy-driver") if target_json else dict(target_triple = triple)
     rust_toolchain(
         name = name,
         allocator_library = "@capos//platforms/toolchains:nothing",

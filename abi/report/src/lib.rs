@@ -1,30 +1,43 @@
-//! What a guest under test tells its harness: the exit port and its codes.
+//! What a guest under test tells its harness: the exit port's codes and the framed records.
 //!
-//! Compiles unchanged in the kernel, in user programs and in the host's runner.
+//! Two of the three witnesses of a verdict are defined here: the code a guest writes to
+//! [`EXIT_PORT`] and the [`Record`]s it sends over the second serial port. The third, the
+//! count, is carried by the records themselves ([`Record::Plan`] and [`Record::Done`]).
+//!
+//! The same crate is compiled into kernels, user programs and the host's runner, so both ends
+//! agree by construction. It allocates nothing, holds no lock and never panics: the
+//! [`Decoder`] reads bytes a broken guest may have made up.
+//!
+//! # Wire format
+//!
+//! A frame is `00 <COBS of the body> 00`. The body is
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 1 | [`PROTOCOL_VERSION`] |
+//! | 1 | kind of record |
+//! | 4 | sequence number, little endian, 0 for the first frame of a boot |
+//! | n | fields in the order the record declares them: `u32`/`u64` little endian, text as one length byte and UTF-8 |
+//! | 4 | CRC-32C of everything before it, little endian |
+//!
+//! The zero before a frame cuts off whatever a writer that was stopped midway left behind, so
+//! one damaged frame never takes its successor along. An empty frame means nothing.
 #![no_std]
 
-/// I/O port of QEMU's `isa-debug-exit` device as every harness configuration places it.
-pub const EXIT_PORT: u16 = 0xf4;
+mod decode;
+mod encode;
+mod exit;
+mod frame;
+mod record;
 
-/// The verdict a guest writes to [`EXIT_PORT`]; QEMU then ends with status `code << 1 | 1`.
-///
-/// Status 0 is never a verdict: a triple fault under `-no-reboot` gives it too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Exit {
-    /// Every planned test ran and passed.
-    Pass = 0x10,
-    /// A test failed.
-    Fail = 0x11,
-    /// The kernel panicked.
-    Panic = 0x12,
-    /// The guest's own watchdog ended a run that made no progress.
-    GuestTimeout = 0x13,
-}
+pub use decode::{Damage, Decoder, Item};
+pub use encode::{Encoder, Sink};
+pub use exit::{EXIT_PORT, Exit};
+pub use frame::{BODY_MAX, FRAME_MAX, PROTOCOL_VERSION};
+pub use record::{BadId, ID_MAX, NAME_MAX, PATH_MAX, Record, TEXT_MAX, check_id};
 
-impl Exit {
-    /// The status QEMU ends with when the guest writes this code.
-    pub const fn qemu_status(self) -> i32 {
-        ((self as i32) << 1) | 1
-    }
-}
+/// I/O base of the serial port that carries console text for people (COM1).
+pub const CONSOLE_PORT: u16 = 0x3f8;
+
+/// I/O base of the serial port that carries records (COM2).
+pub const RECORDS_PORT: u16 = 0x2f8;

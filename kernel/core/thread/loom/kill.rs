@@ -3,33 +3,11 @@
 //! Whoever gets a verdict that makes it the thread's owner carries it to its end here, and the
 //! world counts the ends.
 
+use abi_sync::explore;
 use core_thread::*;
 use loom::sync::atomic::{AtomicUsize, Ordering::*};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-
-/// Runs every interleaving within the bounds and says how many there were.
-fn explore(name: &str, model: impl Fn() + Sync + Send + 'static) {
-    use std::io::Write;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    let count = std::sync::Arc::new(AtomicU64::new(0));
-    let counter = count.clone();
-    let began = std::time::Instant::now();
-    loom::model(move || {
-        counter.fetch_add(1, Ordering::Relaxed);
-        model();
-    });
-    let bound = |key| std::env::var(key).unwrap_or_else(|_| "none".into());
-    // Past the test harness's capture: the counts are part of the report.
-    let _ = writeln!(
-        std::io::stdout(),
-        "{name}: {} executions, {:?} of {} s, preemption bound {}",
-        count.load(Ordering::Relaxed),
-        began.elapsed(),
-        bound("LOOM_MAX_DURATION"),
-        bound("LOOM_MAX_PREEMPTIONS"),
-    );
-}
 
 const GENERATION: u32 = 1;
 

@@ -1,0 +1,64 @@
+//! A CPU: what it can do, how it is set up, its block of data, and how others are started.
+
+mod control;
+mod descriptors;
+mod features;
+mod job;
+mod percpu;
+mod start;
+
+pub(crate) use control::SMAP_ON;
+pub use control::{ControlBits, Protection};
+pub(crate) use descriptors::{KERNEL_CODE, KERNEL_DATA, NOT_PRESENT, USER_CODE, USER_DATA};
+pub use features::Features;
+pub(crate) use features::stated_tsc_hz;
+pub use percpu::{CpuState, IstStacks, PerCpu, all, online_count, publish, this, try_this};
+pub use start::finish_boot_cpu;
+pub(crate) use start::{init_boot_cpu, other_cpu_entry};
+
+use core::arch::asm;
+
+/// Waits for the next interrupt with interrupts on, then turns them off again.
+///
+/// An interrupt that is pending when this is called is taken before the CPU halts: `sti` holds
+/// interrupts back for one instruction (Intel SDM vol. 2, STI), so none falls between.
+pub fn wait_for_interrupt() {
+    // SAFETY: interrupt handlers of this kernel leave everything as they found it.
+    unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
+}
+
+/// The stack pointer, about where the caller has it.
+pub fn stack_pointer() -> u64 {
+    let rsp: u64;
+    // SAFETY: reading a register has no effect.
+    unsafe { asm!("mov {}, rsp", out(reg) rsp, options(nomem, nostack, preserves_flags)) };
+    rsp
+}
+
+/// A hint that this is a spin loop.
+pub fn relax() {
+    core::hint::spin_loop();
+}
+
+/// Runs forever on another stack.
+///
+/// # Safety
+/// `stack_top` is 16-byte aligned, the end of a mapped stack that nothing else uses, and stays so.
+pub unsafe fn run_on_stack(stack_top: u64, argument: u64, function: extern "C" fn(u64) -> !) -> ! {
+    // SAFETY: by the contract the stack is ours. The zero words end the chain of frame pointers
+    // there, so a backtrace stops.
+    unsafe {
+        asm!(
+            "mov rsp, {stack}",
+            "xor ebp, ebp",
+            "push rbp",
+            "push rbp",
+            "call {function}",
+            "ud2",
+            stack = in(reg) stack_top,
+            function = in(reg) function,
+            in("rdi") argument,
+            options(noreturn)
+        )
+    }
+}

@@ -1,0 +1,33 @@
+//! The machine: everything of the kernel that knows it runs on x86-64.
+//!
+//! Safe interfaces over assembly, control registers, traps, the local APIC, counters, ports and
+//! the boot protocol. No policy: what a fault or a stop means is decided in `kernel_sys`, which
+//! is called through the functions declared by [`kernel_hooks!`].
+//!
+//! * [`boot`]: entry from the loader and what it handed over.
+//! * [`cpu`]: features, control registers, per-CPU blocks, descriptor tables, other CPUs.
+//! * [`trap`]: exception and interrupt entry, faults that a test provokes on purpose.
+//! * [`paging`]: the direct map, table access, switching page tables.
+//! * [`apic`], [`time`]: local APIC, counters and the clock.
+//! * [`console`]: serial ports, screen, log.
+//! * [`firmware`]: ACPI tables.
+//! * [`stop`], [`exit`], [`unwind`]: how a run ends and what is reported then.
+#![no_std]
+#![feature(allow_internal_unsafe)]
+#![allow(internal_features, reason = "kernel_hooks! lets crates without unsafe define symbols")]
+
+pub mod apic;
+pub mod boot;
+pub mod console;
+pub mod cpu;
+pub mod exit;
+pub mod firmware;
+mod hooks;
+pub mod mmio;
+pub mod paging;
+mod port;
+pub mod stop;
+mod take_once;
+pub mod time;
+pub mod trap;
+pub mod unwind;

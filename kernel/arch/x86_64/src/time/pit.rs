@@ -1,0 +1,60 @@
+//! The programmable interval timer's channel 2, as a reference counter where there is no HPET.
+//!
+//! Intel 8254 data sheet. Channel 2 is the one whose gate software controls and that raises no
+//! interrupt.
+
+use crate::port;
+
+/// Ticks per second.
+pub(super) const HZ: u64 = 1_193_182;
+
+const CHANNEL_2: u16 = 0x42;
+const COMMAND: u16 = 0x43;
+const GATE: u16 = 0x61;
+/// Channel 2, low byte then high byte, mode 0: counts down once.
+const COUNT_DOWN: u8 = 0b1011_0000;
+const LATCH_2: u8 = 0b1000_0000;
+const GATE_ON: u8 = 1;
+const SPEAKER_ON: u8 = 2;
+
+/// Runs `body` with a function that reads a counter going up from 0 for 54 ms; `None` if the
+/// counter does not move.
+pub(super) fn with_counter<T>(
+    body: impl FnOnce(&mut dyn FnMut() -> u64) -> Option<T>,
+) -> Option<T> {
+    // A round is an eighth of the counter's range, so three and their samples fit one start.
+    // SAFETY: the timer's ports and the gate port do nothing to memory; the speaker stays off.
+    let before = unsafe {
+        let before = port::read_u8(GATE);
+        port::write_u8(GATE, before & !SPEAKER_ON | GATE_ON);
+        port::write_u8(COMMAND, COUNT_DOWN);
+        port::write_u8(CHANNEL_2, 0xff);
+        port::write_u8(CHANNEL_2, 0xff);
+        before
+    };
+    let mut last = 0;
+    let mut read = || {
+        // It counts down; once past zero it starts over at the top, which must not look like time
+        // going back.
+        let now = u64::from(0xffff - latched());
+        last = now.max(last);
+        last
+    };
+    let moves = {
+        let first = read();
+        (0..10_000).any(|_| read() != first)
+    };
+    let result = if moves { body(&mut read) } else { None };
+    // SAFETY: as above; puts the gate back as it was.
+    unsafe { port::write_u8(GATE, before) };
+    result
+}
+
+fn latched() -> u16 {
+    // SAFETY: as in `with_counter`.
+    unsafe {
+        port::write_u8(COMMAND, LATCH_2);
+        let low = port::read_u8(CHANNEL_2);
+        u16::from_le_bytes([low, port::read_u8(CHANNEL_2)])
+    }
+}

@@ -1,0 +1,42 @@
+//! Memory: frames, the kernel's page tables, heap, stacks, device mappings.
+//!
+//! Every allocation can fail and says so. What is handed out is owned by a value; dropping the
+//! value gives the memory back, so safe code can neither free twice nor use what it gave back.
+//!
+//! Lock order: heap, then tables, then frames. No lock is held while anything is logged.
+//!
+//! * [`frames`]: physical frames, from the memory map.
+//! * [`tables`]: the kernel's own page tables, W^X.
+//! * [`heap`]: `alloc`'s allocator, fallible only.
+//! * [`stack`]: kernel stacks with guard pages. [`cpu`]: per-CPU blocks with their stacks.
+//! * [`device`]: device registers, mapped where they are used.
+//! * [`fallible`]: vectors and boxes from parts, without panicking.
+//! * [`reclaim`]: the loader's memory, once nothing of it is in use.
+//! * [`probe`]: user pages on purpose, for tests of the protections.
+#![no_std]
+#![feature(allocator_api, vec_push_within_capacity)]
+
+extern crate alloc;
+
+pub mod cpu;
+pub mod device;
+pub mod fallible;
+pub mod frames;
+pub mod heap;
+mod image;
+pub mod probe;
+pub mod reclaim;
+pub mod stack;
+pub mod tables;
+
+use core::fmt;
+
+/// There is no memory left for this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfMemory;
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("out of memory")
+    }
+}

@@ -1,0 +1,138 @@
+//! Kernel stacks: mapped pages with an unmapped guard below.
+//!
+//! A stack that overflows runs into its guard; the page fault cannot be pushed there, so it becomes
+//! a double fault on a stack of its own, and is reported.
+
+use crate::frames::{self, OwnedFrames};
+use crate::{OutOfMemory, tables};
+use alloc::boxed::Box;
+use core_address::{PAGE_SIZE, VirtAddr};
+use core_frames::Order;
+use core_paging::layout::STACKS;
+use core_paging::{Access, Rights};
+use kernel_arch::cpu;
+use spin::Mutex;
+
+/// Pages of a kernel stack (128 KiB): room for checked builds, whose frames are large.
+pub const STACK_PAGES: u64 = 32;
+/// Pages of a stack for #DF, NMI, #MC and #DB: a report formats and demangles on it.
+pub const INTERRUPT_STACK_PAGES: u64 = 8;
+
+/// Addresses set aside for each stack: the largest stack and its guard, rounded up.
+const SLOT_PAGES: u64 = 64;
+/// How many stacks there can be.
+const SLOTS: usize = 16 * 1024;
+
+static TAKEN: Mutex<[u64; SLOTS / 64]> = Mutex::new([0; SLOTS / 64]);
+
+/// A mapped stack that its holder owns.
+#[derive(Debug)]
+pub struct KernelStack {
+    slot: usize,
+    pages: u64,
+}
+
+fn take_slot() -> Option<usize> {
+    let mut taken = TAKEN.lock();
+    let (index, word) = taken.iter_mut().enumerate().find(|(_, w)| **w != u64::MAX)?;
+    let bit = word.trailing_ones() as usize;
+    *word |= 1 << bit;
+    Some(index * 64 + bit)
+}
+
+fn release_slot(slot: usize) {
+    if let Some(word) = TAKEN.lock().get_mut(slot / 64) {
+        *word &= !(1 << (slot % 64));
+    }
+}
+
+impl KernelStack {
+    /// A stack of that many pages, at most one less than a slot has.
+    pub fn new(pages: u64) -> Result<KernelStack, OutOfMemory> {
+        if pages == 0 || pages >= SLOT_PAGES {
+            return Err(OutOfMemory);
+        }
+        let slot = take_slot().ok_or(OutOfMemory)?;
+        let mut stack = KernelStack { slot, pages: 0 };
+        // If one page fails, dropping `stack` gives back those before it, highest first.
+        for _ in 0..pages {
+            stack.add_page()?;
+        }
+        Ok(stack)
+    }
+
+    /// Maps one more page below those there are.
+    fn add_page(&mut self) -> Result<(), OutOfMemory> {
+        let block = frames::allocate(Order::FRAME)?;
+        let virt = VirtAddr::new(self.top() - (self.pages + 1) * PAGE_SIZE).ok_or(OutOfMemory)?;
+        // SAFETY: the address lies in this stack's slot; the frame is ours.
+        unsafe { tables::map_kernel(virt, block.frame(), 1, Rights::kernel(Access::Write)) }
+            .map_err(|_| OutOfMemory)?;
+        block.leak();
+        self.pages += 1;
+        Ok(())
+    }
+
+    /// The address after its last byte; where a stack pointer starts.
+    pub fn top(&self) -> u64 {
+        STACKS.start + (self.slot as u64 + 1) * SLOT_PAGES * PAGE_SIZE
+    }
+
+    /// The lowest mapped byte.
+    pub fn bottom(&self) -> u64 {
+        self.top() - self.pages * PAGE_SIZE
+    }
+
+    /// Gives up ownership; the stack stays for good.
+    pub fn leak(self) -> u64 {
+        let top = self.top();
+        core::mem::forget(self);
+        top
+    }
+
+    /// Goes on with `function` on this stack, for good. What the current stack holds is left there.
+    pub fn enter<T>(self, value: Box<T>, function: fn(Box<T>) -> !) -> ! {
+        let call = Call { value: Box::into_raw(value), function };
+        // SAFETY: the stack is mapped, page-aligned, leaked here and so ours for good. `call` lies on
+        // the old stack, which stays mapped while `start` copies it.
+        unsafe { cpu::run_on_stack(self.leak(), &raw const call as u64, start::<T>) }
+    }
+}
+
+struct Call<T> {
+    value: *mut T,
+    function: fn(Box<T>) -> !,
+}
+
+extern "C" fn start<T>(call: u64) -> ! {
+    // SAFETY: `enter` passes the address of a live Call with a pointer from Box::into_raw.
+    let (value, function) = unsafe {
+        let call = call as *const Call<T>;
+        (Box::from_raw((*call).value), (*call).function)
+    };
+    function(value)
+}
+
+impl Drop for KernelStack {
+    fn drop(&mut self) {
+        if self.pages > 0
+            && let Some(bottom) = VirtAddr::new(self.bottom())
+        {
+            // SAFETY: mapped by `add_page`; a stack in use by a CPU is never dropped, because
+            // running on it takes it (`enter`, `leak`), so no other CPU has it cached.
+            unsafe {
+                tables::unmap_kernel(bottom, self.pages, |frame| {
+                    // Leaked in `add_page`.
+                    drop(OwnedFrames::from_leaked(frame, Order::FRAME));
+                });
+            }
+        }
+        release_slot(self.slot);
+    }
+}
+
+/// Whether an address lies in the stack window but in no mapped page: a guard.
+pub fn is_guard(address: u64) -> bool {
+    STACKS.contains(address)
+        && VirtAddr::new(address).is_some_and(|virt| tables::translate(virt).is_none())
+}

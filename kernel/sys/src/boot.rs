@@ -1,0 +1,251 @@
+//! The boot sequence, from the loader's handover to the kernel's main function.
+//!
+//! [`run`] goes as far as the loader's stack may be used: consoles, symbols, frames, own page
+//! tables. Then the boot CPU moves to a stack with a guard page and [`go_on`] does the rest: local
+//! APIC, other CPUs, firmware tables, clock, and taking the loader's memory back.
+
+use crate::machine::{Firmware, Machine, Memory, Module};
+use crate::steps::Steps;
+use crate::{fatal, smp, summary, symbols};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core_address::PAGE_SIZE;
+use core_cmdline::{CommandLine, Options};
+use kernel_arch::boot::{Handover, MemoryKind};
+use kernel_arch::cpu::PerCpu;
+use kernel_arch::firmware::FirmwareTables;
+use kernel_arch::time::{self, Hpet};
+use kernel_arch::{apic, console, log, println};
+use kernel_mm::fallible::{try_box, try_collect, try_leak, try_push, try_string};
+use kernel_mm::{OutOfMemory, device, frames, reclaim, tables};
+
+kernel_arch::import_main! {
+    /// The kernel's main function, named with `kernel_main!`.
+    fn main(machine: &'static Machine) -> !;
+}
+
+/// What is carried from the first part to the second.
+struct Progress {
+    handover: Handover,
+    options: Options,
+    screen: Option<(usize, usize)>,
+    symbols: usize,
+    memory: Memory,
+    cpu: &'static PerCpu,
+    steps: Steps,
+}
+
+/// How this image was built.
+const PROFILE: &str = if cfg!(checked) {
+    "checked"
+} else if cfg!(measure) {
+    "measure"
+} else {
+    "release"
+};
+
+/// The first part, on the loader's stack.
+pub(crate) fn run(handover: Handover) -> ! {
+    let mut steps = Steps::new();
+    steps.done("entry");
+    let symbols = symbols::init(&handover);
+    let (options, screen) = init_consoles(&handover);
+    steps.done("consoles");
+
+    let found = match frames::init(&handover) {
+        Ok(found) => found,
+        Err(OutOfMemory) => give_up("the memory map has no usable range for the frame allocator"),
+    };
+    steps.done("frames");
+    let mut memory = Memory {
+        total: handover
+            .memory()
+            .filter(|r| {
+                !matches!(r.kind, MemoryKind::Reserved | MemoryKind::Bad | MemoryKind::Framebuffer)
+            })
+            .map(|r| r.bytes)
+            .sum(),
+        usable: found.usable * PAGE_SIZE,
+        ..Memory::default()
+    };
+    log!("memory", "{} frames usable, {} for the allocator's bitmaps", found.usable, found.bitmaps);
+
+    let built = match tables::build_and_activate(&handover) {
+        Ok(built) => built,
+        Err(error) => give_up(error),
+    };
+    memory.direct_mapped = built.direct_bytes;
+    memory.tables = built.tables * PAGE_SIZE;
+    memory.image = built.image_bytes;
+    steps.done("page tables");
+    log!("memory", "own page tables in use, {} frames", built.tables);
+
+    let next = kernel_mm::cpu::finish_boot_cpu().and_then(|(cpu, stack)| {
+        let progress = Progress { handover, options, screen, symbols, memory, cpu, steps };
+        Ok((stack, try_box(progress)?))
+    });
+    match next {
+        Ok((stack, progress)) => stack.enter(progress, second_part),
+        Err(OutOfMemory) => give_up("not enough memory for the boot CPU's stacks"),
+    }
+}
+
+/// The boot cannot go on; says why.
+fn give_up(why: impl core::fmt::Display) -> ! {
+    stop_booting(format_args!("{why}"))
+}
+
+#[allow(
+    clippy::panic,
+    reason = "without memory or page tables there is no kernel: the report says why"
+)]
+fn stop_booting(why: core::fmt::Arguments<'_>) -> ! {
+    panic!("capOS cannot boot on this machine: {why}")
+}
+
+fn init_consoles(handover: &Handover) -> (Options, Option<(usize, usize)>) {
+    let words = CommandLine(handover.command_line());
+    let options = words.options(|_| ());
+    fatal::allow_exit_port(options.exit_debug);
+    console::choose(options.log_serial, options.log_screen);
+    let (name, version) = handover.loader();
+    println!("capOS kernel, {PROFILE} image, started by {name} {version}");
+    words.options(|bad| log!("cmdline", "{bad}"));
+    let (com1, com2) = console::serial_ports();
+    log!("console", "COM1 {}, COM2 {}", present(com1), present(com2));
+    let screen = handover.framebuffer().and_then(console::attach_screen);
+    match screen {
+        Some((columns, rows)) => log!("console", "screen {columns}x{rows}"),
+        None if handover.framebuffer_count() > 0 => {
+            log!("console", "no screen: a frame buffer with 32-bit RGB pixels would be one");
+        }
+        None => log!("console", "no screen"),
+    }
+    (options, screen)
+}
+
+fn present(there: bool) -> &'static str {
+    if there { "present" } else { "absent" }
+}
+
+fn second_part(progress: Box<Progress>) -> ! {
+    match go_on(*progress) {
+        Ok(machine) => main(machine),
+        Err(OutOfMemory) => give_up("out of memory during boot"),
+    }
+}
+
+/// The second part, on the boot CPU's own stack.
+fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
+    let Progress { handover, options, screen, symbols, mut memory, cpu, mut steps } = progress;
+    steps.done("stacks");
+    let apic = init_apic(&handover);
+    steps.done("local APIC");
+
+    // Early: a CPU parked by the loader spins, and under emulation takes time from this one.
+    let missing_cpus = smp::start_all(&handover, cpu)?;
+    steps.done("other CPUs");
+    let (online, all) = (kernel_arch::cpu::online_count(), kernel_arch::cpu::all().len());
+    log!("cpu", "{online} of {all} CPUs in the kernel");
+
+    let firmware = read_firmware(&handover)?;
+    steps.done("firmware tables");
+
+    let hpet = firmware.hpet.and_then(|phys| {
+        let registers = device::map(&handover, phys, Hpet::REGISTER_BYTES).ok()?;
+        Hpet::start(registers)
+    });
+    let clock = time::calibrate(hpet.as_ref(), handover.tsc_hz());
+    steps.done("clock");
+    match clock {
+        Some((rate, source)) => log!("clock", "TSC {} kHz, {source}", rate.hz() / 1000),
+        None => log!("clock", "no reference to measure the TSC with: no times in this log"),
+    }
+
+    let mut machine = Machine {
+        loader: (try_string(handover.loader().0)?, try_string(handover.loader().1)?),
+        command_line: try_string(handover.command_line())?,
+        options,
+        memory,
+        firmware,
+        missing_cpus,
+        apic,
+        clock: clock.map(|(rate, source)| (rate.hz(), source)),
+        modules: copy_modules(&handover)?,
+        screen,
+        symbols,
+        steps,
+    };
+    match reclaim::take_back(handover) {
+        Ok(frames) => {
+            memory.reclaimed = frames * PAGE_SIZE;
+            log!("memory", "{frames} frames taken back from the loader");
+        }
+        Err(why) => log!("memory", "the loader's memory stays: {why:?}"),
+    }
+    machine.memory = memory;
+    machine.steps.done("loader's memory");
+    Ok(try_leak(machine)?)
+}
+
+fn init_apic(handover: &Handover) -> apic::Mode {
+    let registers = match apic::registers_to_map() {
+        None => None,
+        Some(phys) => match device::map(handover, phys, apic::REGISTER_BYTES) {
+            Ok(registers) => Some(registers),
+            Err(error) => give_up(format_args!("the local APIC cannot be mapped: {error:?}")),
+        },
+    };
+    apic::init(registers)
+}
+
+fn read_firmware(handover: &Handover) -> Result<Firmware, OutOfMemory> {
+    let mut firmware = Firmware { kind: handover.firmware(), ..Firmware::default() };
+    let tables = match FirmwareTables::find(handover) {
+        None => {
+            log!("acpi", "the loader found no ACPI tables");
+            return Ok(firmware);
+        }
+        Some(Err(unsound)) => {
+            log!("acpi", "the root table {unsound}");
+            return Ok(firmware);
+        }
+        Some(Ok(tables)) => tables,
+    };
+    for table in tables.each() {
+        match table {
+            Ok(signature) => try_push(&mut firmware.tables, signature)?,
+            Err(unsound) => {
+                log!("acpi", "a table {unsound}");
+                firmware.unsound += 1;
+            }
+        }
+    }
+    firmware.enabled_cpus = tables.cpus().filter(|c| c.is_enabled).count();
+    firmware.io_apics = tables.io_apics();
+    firmware.hpet = tables.hpet();
+    firmware.pm_timer_port = tables.pm_timer_port();
+    firmware.pci_segments = try_collect(tables.pci_segments())?;
+    let started = handover.cpus().count();
+    if firmware.enabled_cpus > started {
+        log!("acpi", "{} CPUs listed, the loader started {started}", firmware.enabled_cpus);
+    }
+    Ok(firmware)
+}
+
+fn copy_modules(handover: &Handover) -> Result<Vec<Module>, OutOfMemory> {
+    let mut modules = Vec::new();
+    for module in handover.modules() {
+        let copy = |text: &str| -> Result<String, OutOfMemory> { try_string(text) };
+        let module =
+            Module { path: copy(module.path)?, string: copy(module.string)?, data: module.data };
+        try_push(&mut modules, module)?;
+    }
+    Ok(modules)
+}
+
+/// Prints what the boot found.
+pub fn print_summary(machine: &Machine) {
+    summary::print(machine);
+}

@@ -1,0 +1,46 @@
+//! The kernel as a whole: the boot sequence, and what happens when something goes wrong.
+//!
+//! A kernel is this crate and a function named with [`kernel_main!`], which gets the [`Machine`] once
+//! it is up: all CPUs in the kernel, memory managed, clock running. The kernel proper and every
+//! test kernel are made the same way.
+//!
+//! * [`boot`]: the sequence, step by step. [`steps`]: how long each took.
+//! * [`machine`]: what was found. [`summary`]: the same for people to read.
+//! * [`smp`]: other CPUs: starting them, giving them work.
+//! * [`report`]: the shipped kernel's own word to a harness.
+//! * [`fatal`]: panics and faults nobody expects: one report, then the end.
+#![no_std]
+
+extern crate alloc;
+
+pub mod boot;
+pub mod fatal;
+pub mod machine;
+pub mod report;
+pub mod smp;
+pub mod steps;
+pub mod summary;
+mod symbols;
+
+pub use machine::Machine;
+
+kernel_arch::kernel_hooks! {
+    boot = boot::run,
+    cpu = smp::other_cpu,
+    fault = fatal::fault,
+    interrupt = smp::interrupt,
+}
+
+/// Names the function a kernel goes on with: `fn(&'static Machine) -> !`.
+#[macro_export]
+macro_rules! kernel_main {
+    ($function:path) => {
+        $crate::reexport::export_main!($function, &'static $crate::Machine);
+    };
+}
+
+/// What the macros refer to.
+#[doc(hidden)]
+pub mod reexport {
+    pub use kernel_arch::export_main;
+}

@@ -1,0 +1,106 @@
+//! The other CPUs: starting them, giving them work, letting them sleep.
+
+use alloc::vec::Vec;
+use kernel_arch::boot::Handover;
+use kernel_arch::cpu::{self, CpuState, PerCpu};
+use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
+use kernel_arch::{log, time};
+use kernel_mm::OutOfMemory;
+use kernel_mm::fallible::{try_leak, try_push};
+
+/// How long the CPUs have to report in, in ticks of the counter, whose rate is not known yet: more
+/// than two seconds on any CPU. They need microseconds; an emulator on a busy host more.
+const START_TIMEOUT_TICKS: u64 = 20_000_000_000;
+
+/// Sends every CPU the loader parked into the kernel and waits until each has reported in; how
+/// many did not.
+pub(crate) fn start_all(handover: &Handover, boot: &'static PerCpu) -> Result<usize, OutOfMemory> {
+    let mut blocks: Vec<&'static PerCpu> = Vec::new();
+    try_push(&mut blocks, boot)?;
+    for start in handover.cpus().filter(|c| !c.is_boot_cpu) {
+        let index = u32::try_from(blocks.len()).map_err(|_| OutOfMemory)?;
+        try_push(&mut blocks, kernel_mm::cpu::new_block(index, start.apic_id())?)?;
+    }
+    // Known to all before any of them runs: a CPU that fails at once is stopped by its index.
+    let blocks: &'static [&'static PerCpu] = try_leak(blocks)?.as_slice();
+    cpu::publish(blocks);
+    for start in handover.cpus().filter(|c| !c.is_boot_cpu) {
+        if let Some(block) = blocks.iter().find(|b| b.apic_id() == start.apic_id()) {
+            start.release(block);
+        }
+    }
+    Ok(wait_until_online(blocks))
+}
+
+fn wait_until_online(blocks: &[&PerCpu]) -> usize {
+    let began = time::ticks();
+    let absent = || blocks.iter().filter(|c| c.state() == CpuState::Absent).count();
+    while absent() > 0 && time::ticks().wrapping_sub(began) < START_TIMEOUT_TICKS {
+        cpu::relax();
+    }
+    absent()
+}
+
+/// What every CPU but the first does: sleep until there is work.
+pub(crate) fn other_cpu(cpu: &'static PerCpu) -> ! {
+    loop {
+        // Interrupts are off here and in the job. An interrupt sent after the look is pending
+        // when `wait_for_interrupt` turns them on, so no work is slept over.
+        if !cpu.run_job() {
+            cpu::wait_for_interrupt();
+        }
+    }
+}
+
+/// Interrupts from vector 32 on.
+pub(crate) fn interrupt(frame: &TrapFrame) {
+    // A request for attention needs no more than the wake it is; nothing else is turned on.
+    if frame.vector().0 != IPI_VECTOR {
+        log!(
+            "trap",
+            "cpu {}: interrupt on vector {} that nobody asked for",
+            cpu::this().index(),
+            frame.vector().0
+        );
+    }
+}
+
+/// Runs a function on another CPU and waits until it is done; `false` if the CPU is not there.
+pub fn run_on(index: usize, job: fn()) -> bool {
+    let Some(target) = cpu::all().get(index) else { return false };
+    if target.index() == cpu::this().index() {
+        job();
+        return true;
+    }
+    if target.state() != CpuState::Online {
+        return false;
+    }
+    while !target.post_job(job) {
+        cpu::relax();
+    }
+    while !target.is_idle() {
+        cpu::relax();
+    }
+    true
+}
+
+/// Runs a function on every other CPU at once, then waits for all.
+pub fn run_on_others(job: fn()) {
+    let me = cpu::this().index();
+    let others = || cpu::all().iter().filter(|c| c.index() != me && c.state() == CpuState::Online);
+    for other in others() {
+        while !other.post_job(job) {
+            cpu::relax();
+        }
+    }
+    while !others().all(|c| c.is_idle()) {
+        cpu::relax();
+    }
+}
+
+/// Asks a CPU to run a function and does not wait; `false` if it is busy or not there.
+pub fn start_on(index: usize, job: fn()) -> bool {
+    cpu::all().get(index).is_some_and(|c| {
+        c.state() == CpuState::Online && c.index() != cpu::this().index() && c.post_job(job)
+    })
+}

@@ -1,0 +1,297 @@
+#!/bin/bash
+# parts_test.sh: the parts of ./bazelw that decide something without the network:
+# mirror detection, lock and package lists, unpacking, machine checks, locks.
+. "${BASH_SOURCE[0]%/*}/testing.sh"
+for part in lib mirror fetch rootfs preflight resolve; do
+  # shellcheck disable=SC1090
+  . "$TOOLCHAIN/$part.sh"
+done
+
+# ---- mirror ----------------------------------------------------------------
+
+# Writes standard input to apt configuration file $1 of the case.
+apt_file() {
+  mkdir -p apt/sources.list.d
+  cat >"apt/$1"
+}
+
+# The mirror found in the case's apt configuration must be $1 (`none`: none).
+expect_mirror() {
+  local found
+  found=$(find_mirror apt) || found=none
+  expect_equal "$found" "$1" mirror
+}
+
+case_mirror_from_a_list() {
+  apt_file sources.list <<'END'
+# deb http://commented.example/debian bookworm main
+deb-src http://sources.example/debian bookworm main
+deb cdrom:[Debian 12]/ bookworm main
+deb [ arch=amd64 signed-by=/usr/share/keyrings/x.gpg ] http://mirror.example/debian/ bookworm main contrib # ours
+END
+  expect_mirror http://mirror.example/debian
+}
+
+case_mirror_from_deb822() {
+  apt_file sources.list.d/a.sources <<'END'
+# the first stanza is for sources only
+Types: deb-src
+URIs: http://sources.example/debian
+Suites: trixie
+
+Types: deb
+Enabled: no
+URIs: http://disabled.example/debian
+Suites: trixie
+
+Types: deb deb-src
+# a comment inside
+URIs:
+  http://mirror.example/debian/
+  http://second.example/debian
+Suites: trixie trixie-updates
+Components: main
+END
+  expect_mirror http://mirror.example/debian
+}
+
+case_mirror_not_from_security_alone() {
+  apt_file sources.list.d/s.sources <<'END'
+Types: deb
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+END
+  apt_file sources.list <<'END'
+deb http://mirror.example/debian-security trixie-security main
+END
+  expect_mirror none
+}
+
+case_mirror_not_from_another_distribution() {
+  apt_file sources.list <<'END'
+deb http://mirror.example/ubuntu noble main universe
+END
+  apt_file sources.list.d/ubuntu.sources <<'END'
+Types: deb
+URIs: http://mirror.example/ubuntu
+Suites: noble noble-updates noble-backports
+Components: main
+END
+  apt_file sources.list.d/vendor.sources <<'END'
+Types: deb
+URIs: https://packages.example/vendor
+Suites: nodistro
+END
+  expect_mirror none
+}
+
+case_mirror_ignores_other_files() {
+  apt_file sources.list.d/debian.list.save <<'END'
+deb http://old.example/debian bookworm main
+END
+  apt_file sources.list.d/tor.list <<'END'
+deb tor+http://onion.example/debian bookworm main
+END
+  expect_mirror none
+}
+
+case_mirror_setting_comes_first() {
+  apt_file sources.list <<'END'
+deb http://mirror.example/debian bookworm main
+END
+  CAPOS_DEBIAN_MIRROR=http://mine.example/debian/ expect_mirror http://mine.example/debian
+}
+
+case_no_mirror_is_one_sentence() {
+  mkdir apt
+  local words
+  words=$( (require_mirror apt) 2>&1) && fail 'found a mirror where none is'
+  expect_words "$words" 'set CAPOS_DEBIAN_MIRROR'
+  expect_equal "$(wc -l <<<"$words")" 1 lines
+}
+
+# ---- lock ------------------------------------------------------------------
+
+SUM=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+
+case_lock_is_read() {
+  printf '# a comment\n\none 1:2.0 amd64 pool/main/o/one.deb 10 %s\ntwo 3 all pool/main/t/two.deb 32 %s' $SUM $SUM >lock
+  read_lock lock
+  expect_equal "${LOCK_NAME[*]}" 'one two' names
+  expect_equal "${LOCK_VERSION[0]}" 1:2.0 version
+  expect_equal "$LOCK_BYTES" 42 bytes
+}
+
+case_lock_with_a_bad_row_is_refused() {
+  local row words
+  for row in \
+    "one 1 all pool/main/one.deb 10 ${SUM:1}" "one 1 all pool/main/one.deb ten $SUM" "one 1 all pool/../one.deb 10 $SUM" \
+    "one 1 all /etc/one.deb 10 $SUM" "one 1 all pool/main/one.deb 10 $SUM more" "one 1 all pool/main/one.deb 10" \
+    "one 1 all pool/main/one.deb 0 $SUM" "one 1 all pool/main/one.deb 10 ${SUM^^}"; do
+    printf 'zero 1 all pool/main/zero.deb 10 %s\n%s\n' $SUM "$row" >lock
+    words=$( (read_lock lock) 2>&1) && fail "took the row: $row"
+    expect_words "$words" 'lock:2:'
+  done
+}
+
+case_empty_lock_is_refused() {
+  : >lock
+  local words
+  words=$( (read_lock lock) 2>&1) && fail 'took an empty lock'
+  expect_words "$words" 'names no package'
+}
+
+# The checked-in lock is what the checked-in list of packages asks for.
+case_lock_fits_packages() {
+  local name locked
+  read_lock "$TOOLCHAIN/lock"
+  read_packages
+  for name in "${LOCK_NAME[@]}"; do
+    if is_left_out "$name"; then fail "$name is in the lock and left out in packages"; fi
+  done
+  for name in "${WANTED[@]}"; do
+    if [[ $name == \?* ]]; then continue; fi # a set, not a package
+    # shellcheck disable=SC2053 # the right side is a pattern
+    for locked in "${LOCK_NAME[@]}"; do if [[ $locked == $name ]]; then continue 2; fi; done
+    fail "$name is wanted and not in the lock"
+  done
+  ((LOCK_BYTES <= 500000000)) || fail "the lock's packages are $LOCK_BYTES bytes, more than 500 MB"
+}
+
+# Versions are in the lock and nowhere else.
+case_no_version_outside_the_lock() {
+  local found
+  found=$(grep -rnE '(lld|libllvm|openjdk|llvm|gcc|python3|rust|libstd-rust)[-.]?[0-9]+\.?[0-9]*[^0-9t-]' "$TOOLCHAIN"/*.sh "$TOOLCHAIN/packages" || true)
+  expect_equal "$found" '' 'names with a version'
+}
+
+case_lock_difference() {
+  printf '%s\n' 'a 1 x' 'b 1 x' 'c 1 x' >old
+  printf '%s\n' 'a 1 x' 'b 2 x' 'd 1 x' >new
+  expect_equal "$(lock_difference old new)" $'    b 1 -> 2\n  + d 1\n  - c 1' difference
+}
+
+# ---- packages --------------------------------------------------------------
+
+# Prints member $1 of an ar archive with the bytes of file $2.
+member() {
+  printf '%-16s%-12s%-6s%-6s%-8s%-10s`\n' "$1" 0 0 0 100644 "$(stat -c %s "$2")"
+  cat "$2"
+  if (($(stat -c %s "$2") % 2)); then printf '\n'; fi
+}
+
+# Makes package.deb with the folder `tree` inside, compressed by $2… as data.tar$1.
+make_deb() {
+  printf '2.0\n' >version
+  printf 'odd' >control
+  tar -C tree -cf data.tar .
+  "${@:2}" <data.tar >data
+  { printf '!<arch>\n' && member debian-binary version && member control.tar.xz control && member "data.tar$1" data; } >package.deb
+}
+
+# Makes a tree with what a package may hold.
+make_tree() {
+  mkdir -p tree/usr/bin tree/usr/share/man/man1 tree/usr/src/rustc-9/{library/core,compiler,src}
+  printf 'hello\n' >tree/usr/bin/hello
+  chmod 755 tree/usr/bin/hello
+  ln -s hello tree/usr/bin/link
+  touch tree/usr/share/man/man1/hello.1 tree/usr/src/rustc-9/{library/core/lib.rs,compiler/x.rs,src/y.rs,Cargo.toml}
+}
+
+case_unpack() {
+  local how
+  make_tree
+  for how in '.xz xz -c' '.gz gzip -c' ' cat'; do
+    # shellcheck disable=SC2086 # words
+    if [[ $how == ' '* ]]; then make_deb '' cat; else make_deb $how; fi
+    rm -rf out && mkdir -p out/usr/bin && ln -s usr/bin out/bin
+    unpack_deb package.deb out
+    expect_equal "$(<out/bin/hello)" hello 'contents'
+    expect_equal "$(readlink out/usr/bin/link)" hello 'link'
+    [[ -x out/usr/bin/hello ]] || fail 'not executable'
+    [[ ! -e out/usr/share/man/man1/hello.1 ]] || fail 'a manual was unpacked'
+    [[ -e out/usr/src/rustc-9/library/core/lib.rs ]] || fail 'library/ of rust-src is missing'
+    [[ ! -e out/usr/src/rustc-9/compiler/x.rs && ! -e out/usr/src/rustc-9/src/y.rs ]] || fail 'the compiler in source was unpacked'
+  done
+}
+
+case_unpack_refuses_damage() {
+  local words
+  make_tree
+  make_deb .xz xz -c
+  mkdir out
+  head -c "$(($(stat -c %s package.deb) - 20))" package.deb >cut.deb
+  words=$( (unpack_deb cut.deb out) 2>&1) && fail 'took a package that was cut off'
+  expect_words "$words" 'cut.deb'
+  printf 'not a package at all, just some text' >text.deb
+  words=$( (unpack_deb text.deb out) 2>&1) && fail 'took a text'
+  expect_words "$words" 'is not a Debian package'
+  { printf '!<arch>\n' && member debian-binary version; } >empty.deb
+  words=$( (unpack_deb empty.deb out) 2>&1) && fail 'took a package without data'
+  expect_words "$words" 'no data.tar'
+}
+
+# ---- machine ---------------------------------------------------------------
+
+case_other_machines_are_refused() {
+  local words
+  check_machine Linux x86_64
+  words=$( (check_machine Linux aarch64) 2>&1) && fail 'took another processor'
+  expect_words "$words" 'x86_64 only'
+  words=$( (check_machine Darwin x86_64) 2>&1) && fail 'took another system'
+  expect_words "$words" 'this is Darwin'
+}
+
+case_too_little_disk_is_refused() {
+  local words
+  CAPOS_DISK_NEEDED_MB=0 check_disk "$PWD/not/there/yet"
+  words=$( (CAPOS_DISK_NEEDED_MB=999999999 check_disk "$PWD/not/there/yet") 2>&1) && fail 'took a small disk'
+  expect_words "$words" '999999999 MB are needed'
+}
+
+case_refused_namespaces_say_what_to_change() {
+  local words
+  words=$( (namespaces_refused 'unshare: Operation not permitted') 2>&1) && fail 'did not end the run'
+  expect_words "$words" 'Operation not permitted'
+  expect_words "$words" 'could'
+}
+
+# ---- locks -----------------------------------------------------------------
+
+# A process that dies loses the lock; one that lives keeps it.
+exclusive() {
+  local holder
+  (
+    lock "$PWD/lock"
+    : >held
+    exec sleep 100
+  ) &
+  holder=$!
+  until [[ -e held ]]; do sleep 0.05; done
+  (
+    lock "$PWD/lock" 2>words
+    : >second
+  ) &
+  local waiter=$!
+  until [[ -s words ]]; do sleep 0.05; done
+  [[ ! -e second ]] || fail 'two hold the lock'
+  kill -9 "$holder"
+  wait "$holder" 2>/dev/null || true
+  wait "$waiter"
+  [[ -e second ]] || fail 'the lock of a killed process was not given on'
+}
+case_lock_with_flock() { exclusive; }
+case_lock_without_flock() {
+  command() { [[ $* != '-v flock' ]] && builtin command "$@"; }
+  exclusive
+}
+
+case_process_identity() {
+  local me
+  me=$(start_time $$)
+  is_same_process $$ "$me" || fail 'this process is not itself'
+  if is_same_process $$ "$((me + 1))"; then fail 'another start time is the same process'; fi
+  if is_same_process 99999999 "$me"; then fail 'a process that is not there'; fi
+}
+
+run_cases "$@"

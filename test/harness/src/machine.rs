@@ -1,0 +1,94 @@
+//! The emulator as a process: start it, wait for its end, within bounds.
+
+use crate::judge::Ending;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a running guest is looked at: short beside the 70 ms of the shortest boot.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A process to run.
+pub struct Start<'a> {
+    pub qemu: &'a Path,
+    pub arguments: &'a [OsString],
+    /// Takes what QEMU itself says.
+    pub log: &'a Path,
+    /// Files the guest writes, which must not grow without end.
+    pub outputs: &'a [PathBuf],
+    /// Bound on each of them.
+    pub output_max_bytes: u64,
+    /// Wall-clock bound.
+    pub guard: Option<Duration>,
+    /// Whether standard input and output are the guest's console.
+    pub terminal: bool,
+}
+
+/// Runs the emulator to its end, whatever end that is.
+pub fn run(start: &Start<'_>) -> Ending {
+    match spawn(start) {
+        Ok(mut child) => wait(&mut child, start),
+        Err(error) => Ending::NotStarted(error),
+    }
+}
+
+fn spawn(start: &Start<'_>) -> Result<Child, String> {
+    let log = File::create(start.log).map_err(|e| format!("{}: {e}", start.log.display()))?;
+    let stdio = || if start.terminal { Stdio::inherit() } else { Stdio::null() };
+    Command::new(start.qemu)
+        .args(start.arguments)
+        .stdin(stdio())
+        .stdout(stdio())
+        .stderr(log)
+        .spawn()
+        .map_err(|e| format!("{}: {e}", start.qemu.display()))
+}
+
+fn wait(child: &mut Child, start: &Start<'_>) -> Ending {
+    let began = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return ended(status),
+            Ok(None) => {}
+            Err(error) => {
+                stop(child);
+                return Ending::NotStarted(format!("cannot wait for QEMU: {error}"));
+            }
+        }
+        if start.guard.is_some_and(|guard| began.elapsed() >= guard) {
+            return stopped(child, Ending::Guard);
+        }
+        let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
+        if start.outputs.iter().any(|path| size(path) > start.output_max_bytes) {
+            return stopped(child, Ending::Flood);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Ends a child that is over its bound; one that ended by itself just before keeps its ending.
+fn stopped(child: &mut Child, why: Ending) -> Ending {
+    if let Ok(Some(status)) = child.try_wait() {
+        return ended(status);
+    }
+    stop(child);
+    why
+}
+
+fn stop(child: &mut Child) {
+    // Both fail only if the child is gone already.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn ended(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Status(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        (None, None) => Ending::NotStarted(format!("QEMU ended in an unknown way: {status}")),
+    }
+}
