@@ -11,9 +11,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core_fault::Vector;
 use kernel_arch::cpu;
 use kernel_arch::trap::probe;
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_sys::fatal::{self, Cause, Fatal};
 use kernel_sys::{Machine, smp};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test};
 
 kernel_sys::kernel_main!(main);
 
@@ -25,7 +26,7 @@ macro_rules! ends {
                 if end == $word {
                     const SUITE: Suite<Env> = Suite::new(&[Test::new(concat!("fatal.", $word), $test)]);
                     fatal::expect($hook);
-                    kernel_kit::run(&SUITE, machine);
+                    test_kernel::run(machine, &SUITE);
                 }
             )*
             panic!("end={end} is none of this kernel's")
