@@ -215,6 +215,8 @@ def capos_host_test(name, crate = None, srcs = [], deps = [], rustc_flags = [], 
         edition = "2024",
         rustc_flags = [f for f in lint_flags(is_test = True) if not (crate and f == "-Funsafe_code")] + rustc_flags,
         size = size,
+        # The conformance table names tests of every folder.
+        visibility = kwargs.pop("visibility", ["//test/conformance:__pkg__"]),
         deps = deps,
         **kwargs
     )

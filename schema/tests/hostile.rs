@@ -1,9 +1,9 @@
 //! Messages nobody honest sends, to every method of every interface: none panics, none makes a
 //! server see more than the message holds.
 use proptest::prelude::*;
-use schema::{INTERFACES, console, thread_spawner};
-use schema_testing::{Everything, Words, serve};
-use schema_wire::{Encode, Served, Status};
+use schema::{INTERFACES, console, system_info, thread_spawner};
+use schema_testing::{Everything, Loopback, Words, serve};
+use schema_wire::{CapSlot, Encode, Served, Status};
 
 /// Sends `bytes` to every method there is, and one that is not.
 fn send(bytes: &[u8]) {
@@ -203,6 +203,36 @@ fn a_newer_client_may_send_more() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_hostile_server_only_gets_an_error(
+        picks in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<u64>()), 0..10),
+        cut in 0usize..8,
+        is_exception in any::<bool>(),
+    ) {
+        let all = nasty();
+        let words: Vec<u64> =
+            picks.iter().map(|(index, take, word)| if *take { *index.get(&all) } else { *word }).collect();
+        let answer = bytes(&words);
+        let length = answer.len().saturating_sub(cut);
+        let serve = |_: u16, _: &[u8], results: &mut [u8]| {
+            results[..answer.len()].copy_from_slice(&answer);
+            Ok(if is_exception { Served::Exception(length) } else { Served::Results(length) })
+        };
+        let slot = CapSlot::new(1, 1);
+        let mut console = console::Client::new(Loopback::new(serve), slot);
+        if let Ok(reading) = console.read(1000)
+            && let Ok(results) = reading.get()
+        {
+            prop_assert!(results.bytes.len() <= length);
+        }
+        let mut info = system_info::Client::new(Loopback::new(serve), slot);
+        let machine = info.machine();
+        prop_assert!(machine.is_err() || !is_exception);
+        let mut spawner = thread_spawner::Client::new(Loopback::new(serve), slot);
+        let created = spawner.create(0, 0, 0, 0, 0);
+        prop_assert!(created.is_err() || length.is_multiple_of(8));
+    }
 
     #[test]
     fn random_words(words in prop::collection::vec(any::<u64>(), 0..16)) {

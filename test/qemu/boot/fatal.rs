@@ -7,6 +7,7 @@
 
 use abi_report::Exit;
 use core::fmt;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core_fault::Vector;
 use kernel_arch::cpu;
 use kernel_arch::trap::probe;
@@ -135,10 +136,21 @@ fn panics_elsewhere(_: &mut T<'_, Env>) -> Outcome {
     Ok(())
 }
 
+/// CPUs that are about to panic.
+static READY: AtomicUsize = AtomicUsize::new(0);
+
+fn panic_together() {
+    READY.fetch_add(1, Ordering::Relaxed);
+    while READY.load(Ordering::Relaxed) < cpu::all().len() {
+        cpu::relax();
+    }
+    panic_here()
+}
+
 fn all_panic(_: &mut T<'_, Env>) -> Outcome {
     for index in 1..cpu::all().len() {
-        smp::start_on(index, panic_here);
+        smp::start_on(index, panic_together);
     }
-    panic_here();
+    panic_together();
     Ok(())
 }
