@@ -26,7 +26,9 @@ choose_lock() {
       LOCK_FILE=$CACHE/current/lock
       NOTICE="NOT the pinned tool chain: CAPOS_TOOLCHAIN=current asks for the suite's current packages; to adopt them: cp $LOCK_FILE $pinned"
       if [[ ! -e $LOCK_FILE ]]; then current_lock; fi
+      local pinned_id=$LOCK_ID
       use_lock
+      if [[ $LOCK_ID == "$pinned_id" ]]; then NOTICE=''; fi
       ;;
     *) die "CAPOS_TOOLCHAIN is '$CAPOS_TOOLCHAIN'; it is either 'pinned', the default, or 'current'" ;;
   esac

@@ -167,7 +167,7 @@ fetch() {
   exec {channel}<>"$pipe"
   rm -f "$pipe"
   FETCH_MISSING=()
-  local failed='' next=0 now
+  local failed='' next=0 now begun=''
   while ((next < ${#todo[@]} && ${#FETCH_MISSING[@]} == 0)) && [[ -z $failed ]] || ((${#running[@]})); do
     while ((${#running[@]} < jobs && next < ${#todo[@]} && ${#FETCH_MISSING[@]} == 0)) && [[ -z $failed ]]; do
       row=${todo[next]} next=$((next + 1))
@@ -178,7 +178,12 @@ fetch() {
         printf '%s %s %s\n' "$row" "$status" "$FETCH_ERROR" >&"$channel"
       ) &
     done
-    if read -r -t 0.5 -u "$channel" line; then
+    # On a busy machine the time can be up in the middle of a line: what was read of it
+    # is kept, or its worker would be waited for without end.
+    if ! read -r -t 0.5 -u "$channel" line; then
+      begun+=$line
+    else
+      line=$begun$line begun=''
       row=${line%% *} line=${line#* }
       unset "running[$row]"
       case ${line%% *} in

@@ -112,6 +112,8 @@ HOLDER_PROGRAM='
   state=$1 every=$2 alone=0
   read -r stat </proc/$$/stat
   set -- ${stat##*) }
+  sleeper=
+  trap "kill \$sleeper; exit" TERM
   printf "%s %s\n" $$ ${20} >"$state/holder.new" && mv "$state/holder.new" "$state/holder"
   while [ $alone -lt 2 ]; do
     sleep $every & sleeper=$!

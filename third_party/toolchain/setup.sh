@@ -79,6 +79,8 @@ setup_root() {
   fi
   unlock "$handle"
   step_done "root file system of $(du -sm --apparent-size "$ROOT" | cut -f1) MB,"
+  local -a roots=("$CACHE"/root/*/)
+  if ((${#roots[@]} > 1)); then say "the cache holds $((${#roots[@]} - 1)) other tool chain(s); './bazelw prune' removes what this checkout does not use"; fi
 }
 
 # Sets CRATES to the folder of the vendored crates of the workspace's Cargo.lock,

@@ -59,7 +59,7 @@ fn each_completion_arrives_once() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_without_the_lock() {
     model("mutant: no lock", unlocked);
 }

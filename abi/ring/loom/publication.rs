@@ -73,25 +73,25 @@ fn every_message_arrives_once_and_whole() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_tail_published_without_release() {
     model("mutant: SqTail", Weakness::Unreleased(RingWord::SqTail));
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_tail_read_without_acquire() {
     model("mutant: SqTail", Weakness::Unacquired(RingWord::SqTail));
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_completion_published_without_release() {
     model("mutant: CqTail", Weakness::Unreleased(RingWord::CqTail));
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_completion_read_without_acquire() {
     model("mutant: CqTail", Weakness::Unacquired(RingWord::CqTail));
 }

@@ -75,31 +75,31 @@ fn no_place_is_used_by_two() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_sqe_given_back_without_release() {
     model("mutant: SqHead", Weakness::Unreleased(RingWord::SqHead));
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_sqe_taken_back_without_acquire() {
     model("mutant: SqHead", Weakness::Unacquired(RingWord::SqHead));
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_cqe_given_back_without_release() {
     model("mutant: CqHead", Weakness::Unreleased(RingWord::CqHead));
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_cqe_taken_back_without_acquire() {
     model("mutant: CqHead", Weakness::Unacquired(RingWord::CqHead));
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Causality violation")]
 fn mutant_without_credits() {
     model("mutant: credits", Weakness::Credits);
 }

@@ -6,11 +6,9 @@
 //! an SQE that user space rewrites meanwhile is never looked at again.
 
 use abi_types::limits::MAX_TRANSFERS;
-use abi_types::{
-    CapSlot, ExceptionKind, INLINE_BYTES, Opcode, ReplyToken, Sqe, SqeFlags, Status, Transfer,
-};
+use abi_types::{CapSlot, ExceptionKind, INLINE_BYTES, Opcode, Sqe, SqeFlags, Status, Transfer};
 
-use crate::request::{Call, Park, Payload, Recv, Request, Return, Room, Unpark};
+use crate::request::{Call, Park, Recv, Request, Return, Unpark};
 
 /// What a ring adds to the checks: its geometry and its process's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,24 +25,33 @@ const OUTGOING: u8 = SqeFlags::BY_ADDRESS | SqeFlags::REGISTERED;
 const INCOMING: u8 = SqeFlags::RESULT_BY_ADDRESS | SqeFlags::RESULT_REGISTERED;
 
 /// Decodes one SQE, given as the words it was read in.
-#[inline]
+#[inline(always)]
 pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
     let sqe: Sqe = zerocopy::transmute!(words);
-    let [head, _user_data, cap, arg, address, result_address, places, last] = words;
+    let [first, _user_data, cap, arg, address, result_address, places, last] = words;
+    // First and apart from the others: what is measured against it is the ring itself.
+    if first == Opcode::Nop as u64 {
+        zero(cap | arg | address | result_address | places | last)?;
+        return Ok(Request::Nop);
+    }
     // The first word but for the opcode: flags, method, length.
-    let head = head >> 8;
+    let head = first >> 8;
     match Opcode::from_number(sqe.opcode) {
-        Some(Opcode::Nop) => {
-            zero(head | cap | arg | address | result_address | places | last)?;
-            Ok(Request::Nop)
+        Some(Opcode::Nop) => Err(Status::InvalidArgument),
+        Some(Opcode::Call) => {
+            check_call(&sqe, bounds)?;
+            Ok(Request::Call(Call(sqe)))
         }
-        Some(Opcode::Call) => call(&sqe, bounds),
         Some(Opcode::Recv) => {
-            zero(u64::from(sqe.flags & !INCOMING | nonzero(sqe.length)) | arg | address)?;
-            zero(u64::from(sqe.method | sqe.transfers | sqe.buffer) | reserved(last))?;
-            Ok(Request::Recv(Recv { endpoint: sqe.cap_slot(), room: room(&sqe)? }))
+            zero(u64::from(sqe.flags & !INCOMING) | head >> 8 | arg | address)?;
+            zero(u64::from(sqe.transfers | sqe.buffer) | reserved(last))?;
+            check_room(&sqe)?;
+            Ok(Request::Recv(Recv(sqe)))
         }
-        Some(Opcode::Return) => answer(&sqe, bounds),
+        Some(Opcode::Return) => {
+            check_return(&sqe, bounds)?;
+            Ok(Request::Return(Return(sqe)))
+        }
         Some(Opcode::Release) => {
             zero(head | arg | address | result_address | places | last)?;
             Ok(Request::Release(CapSlot::from_bits(cap)))
@@ -55,20 +62,11 @@ pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
         }
         Some(Opcode::Park) => {
             zero(head | places | last | address >> 32)?;
-            Ok(Request::Park(Park {
-                space: CapSlot::from_bits(cap),
-                address: arg,
-                expected: address as u32,
-                timeout_ns: result_address,
-            }))
+            Ok(Request::Park(Park(sqe)))
         }
         Some(Opcode::Unpark) => {
             zero(head | places | last | result_address | address >> 32)?;
-            Ok(Request::Unpark(Unpark {
-                space: CapSlot::from_bits(cap),
-                address: arg,
-                count: address as u32,
-            }))
+            Ok(Request::Unpark(Unpark(sqe)))
         }
         Some(Opcode::Yield) => {
             zero(head | cap | arg | address | result_address | places | last)?;
@@ -85,56 +83,38 @@ pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
     }
 }
 
-#[inline]
-fn call(sqe: &Sqe, bounds: &Bounds) -> Result<Request, Status> {
+#[inline(always)]
+fn check_call(sqe: &Sqe, bounds: &Bounds) -> Result<(), Status> {
     zero(u64::from(sqe.flags & !(OUTGOING | INCOMING)) | reserved_of(sqe))?;
-    let results = room(sqe)?;
-    let deadline_bytes = if sqe.arg == 0 { 0 } else { 8 };
+    check_room(sqe)?;
     let limits = Limits {
         payload: bounds.params_bytes,
-        inline_taken: deadline_bytes,
+        // A deadline goes to the receiver in the last word of its slot.
+        inline_taken: if sqe.arg == 0 { 0 } else { 8 },
         too_large: Status::ParamsTooLarge,
     };
-    Ok(Request::Call(Call {
-        target: sqe.cap_slot(),
-        method: sqe.method,
-        transfers: transfers(sqe)?,
-        deadline_ns: sqe.arg,
-        params: payload(sqe, bounds.slots, &limits)?,
-        results,
-    }))
+    check_payload(sqe, bounds.slots, &limits)
 }
 
-#[inline]
-fn answer(sqe: &Sqe, bounds: &Bounds) -> Result<Request, Status> {
-    let then_recv = sqe.flags & SqeFlags::THEN_RECV != 0;
-    let incoming = if then_recv { INCOMING } else { 0 };
-    let known = SqeFlags::THEN_RECV | SqeFlags::EXCEPTION | OUTGOING | incoming;
-    zero(u64::from(sqe.flags & !known) | reserved_of(sqe))?;
-    let transfers = transfers(sqe)?;
-    let exception = if sqe.flags & SqeFlags::EXCEPTION != 0 {
-        zero(u64::from(transfers))?;
-        Some(ExceptionKind::from_number(sqe.method).ok_or(Status::InvalidArgument)?)
+#[inline(always)]
+fn check_return(sqe: &Sqe, bounds: &Bounds) -> Result<(), Status> {
+    if sqe.flags & SqeFlags::THEN_RECV != 0 {
+        zero(u64::from(sqe.flags & !SqeFlags::KNOWN) | reserved_of(sqe))?;
+        check_room(sqe)?;
+    } else {
+        let known = SqeFlags::EXCEPTION | OUTGOING;
+        zero(u64::from(sqe.flags & !known) | reserved_of(sqe) | sqe.cap | sqe.result_address)?;
+        zero(u64::from(sqe.result_capacity) | u64::from(sqe.result_buffer))?;
+    }
+    if sqe.flags & SqeFlags::EXCEPTION != 0 {
+        zero(u64::from(sqe.transfers))?;
+        ExceptionKind::from_number(sqe.method).ok_or(Status::InvalidArgument)?;
     } else {
         zero(u64::from(sqe.method))?;
-        None
-    };
-    let then = if then_recv {
-        Some(Recv { endpoint: sqe.cap_slot(), room: room(sqe)? })
-    } else {
-        zero(sqe.cap | sqe.result_address)?;
-        zero(u64::from(sqe.result_capacity) | u64::from(sqe.result_buffer))?;
-        None
-    };
+    }
     let limits =
         Limits { payload: bounds.result_bytes, inline_taken: 0, too_large: Status::ResultTooLarge };
-    Ok(Request::Return(Return {
-        token: ReplyToken::from_bits(sqe.arg),
-        exception,
-        transfers,
-        results: payload(sqe, bounds.slots, &limits)?,
-        then,
-    }))
+    check_payload(sqe, bounds.slots, &limits)
 }
 
 /// How much may go out.
@@ -147,58 +127,39 @@ struct Limits {
     too_large: Status,
 }
 
-#[inline]
-fn payload(sqe: &Sqe, slots: u32, limits: &Limits) -> Result<Payload, Status> {
-    let Sqe { address, length, buffer, .. } = *sqe;
-    match sqe.flags & OUTGOING {
-        0 => {
-            zero(address)?;
-            if u32::from(buffer) >= slots {
-                return Err(Status::InvalidArgument);
-            }
-            let descriptors = u64::from(sqe.transfers) * size_of::<Transfer>() as u64;
-            let taken = u64::from(length).next_multiple_of(8) + descriptors + limits.inline_taken;
-            fits(taken <= INLINE_BYTES as u64, limits)?;
-            Ok(Payload::Inline { slot: buffer, length })
-        }
-        SqeFlags::BY_ADDRESS => {
-            zero(u64::from(buffer))?;
-            fits(length <= limits.payload, limits)?;
-            Ok(Payload::Address { address, length })
-        }
-        SqeFlags::REGISTERED => {
-            fits(length <= limits.payload, limits)?;
-            Ok(Payload::Registered { buffer, offset: address, length })
-        }
-        _ => Err(Status::InvalidArgument),
-    }
-}
-
-#[inline]
-fn room(sqe: &Sqe) -> Result<Room, Status> {
-    let Sqe { result_address, result_capacity: capacity, result_buffer: buffer, .. } = *sqe;
-    match sqe.flags & INCOMING {
-        0 => {
-            zero(result_address | u64::from(capacity) | u64::from(buffer))?;
-            Ok(Room::Inline)
-        }
-        SqeFlags::RESULT_BY_ADDRESS => {
-            zero(u64::from(buffer))?;
-            Ok(Room::Address { address: result_address, capacity })
-        }
-        SqeFlags::RESULT_REGISTERED => {
-            Ok(Room::Registered { buffer, offset: result_address, capacity })
-        }
-        _ => Err(Status::InvalidArgument),
-    }
-}
-
-#[inline]
-fn transfers(sqe: &Sqe) -> Result<u8, Status> {
+#[inline(always)]
+fn check_payload(sqe: &Sqe, slots: u32, limits: &Limits) -> Result<(), Status> {
     if sqe.transfers > MAX_TRANSFERS {
         return Err(Status::InvalidArgument);
     }
-    Ok(sqe.transfers as u8)
+    match sqe.flags & OUTGOING {
+        0 => {
+            zero(sqe.address)?;
+            if u32::from(sqe.buffer) >= slots {
+                return Err(Status::InvalidArgument);
+            }
+            let descriptors = u64::from(sqe.transfers) * size_of::<Transfer>() as u64;
+            let payload = u64::from(sqe.length).next_multiple_of(8);
+            fits(payload + descriptors + limits.inline_taken <= INLINE_BYTES as u64, limits)
+        }
+        SqeFlags::BY_ADDRESS => {
+            zero(u64::from(sqe.buffer))?;
+            fits(sqe.length <= limits.payload, limits)
+        }
+        SqeFlags::REGISTERED => fits(sqe.length <= limits.payload, limits),
+        _ => Err(Status::InvalidArgument),
+    }
+}
+
+#[inline(always)]
+fn check_room(sqe: &Sqe) -> Result<(), Status> {
+    let buffer = u64::from(sqe.result_buffer);
+    match sqe.flags & INCOMING {
+        0 => zero(sqe.result_address | u64::from(sqe.result_capacity) | buffer),
+        SqeFlags::RESULT_BY_ADDRESS => zero(buffer),
+        SqeFlags::RESULT_REGISTERED => Ok(()),
+        _ => Err(Status::InvalidArgument),
+    }
 }
 
 #[inline]
@@ -210,11 +171,6 @@ fn fits(it_does: bool, limits: &Limits) -> Result<(), Status> {
 #[inline]
 fn zero(bits: u64) -> Result<(), Status> {
     if bits == 0 { Ok(()) } else { Err(Status::InvalidArgument) }
-}
-
-#[inline]
-fn nonzero(value: u32) -> u8 {
-    u8::from(value != 0)
 }
 
 /// The reserved part of an SQE's last word, past `result_buffer`.

@@ -263,25 +263,22 @@ impl<M: Memory> KernelRing<M> {
     #[inline]
     fn post_with(
         &self,
-        _cq: &mut CqProducer,
+        cq: &mut CqProducer,
         credit: Credit,
         outcome: &Outcome,
         payload: impl FnOnce(u32),
     ) -> Posted {
-        let index = self.cq_tail.load(Ordering::Relaxed);
-        debug_assert!(
-            self.in_flight().wrapping_sub(1) < self.block().cq_entries(),
-            "a completion without an SQE that was consumed for it"
-        );
-        payload(index);
-        self.memory.store_cqe(index, zerocopy::transmute!(outcome.cqe(credit)));
-        let tail = index.wrapping_add(1);
-        self.cq_tail.store(tail, Ordering::Relaxed);
-        // Release pairs with the user's acquire of CqTail: it sees the entry and its payload.
-        self.memory.store_release(RingWord::CqTail, tail);
-        // Relaxed: only the count depends on it, and a thread that blocks looks again.
-        let head = self.memory.load_relaxed(RingWord::CqHead);
-        Posted { count: tail.wrapping_sub(head).min(self.block().cq_entries()) }
+        let mut batch = self.batch(cq);
+        payload(batch.tail);
+        batch.post(credit, outcome);
+        batch.publish()
+    }
+
+    /// Several completions without payload, published together. `cq` is this ring's, under
+    /// its lock, which is held until then.
+    #[inline]
+    pub fn batch<'r>(&'r self, cq: &'r mut CqProducer) -> Batch<'r, M> {
+        Batch { ring: self, _cq: cq, tail: self.cq_tail.load(Ordering::Relaxed) }
     }
 
     /// Checks what holds whenever no pass runs and nothing is being posted.
@@ -290,6 +287,48 @@ impl<M: Memory> KernelRing<M> {
             return Err("more operations in flight than completions can be kept");
         }
         Ok(())
+    }
+}
+
+/// Completions that are written and not yet published; published at the latest when dropped.
+#[derive(Debug)]
+pub struct Batch<'r, M: Memory> {
+    ring: &'r KernelRing<M>,
+    _cq: &'r mut CqProducer,
+    tail: u32,
+}
+
+impl<M: Memory> Batch<'_, M> {
+    /// Writes a completion.
+    #[inline]
+    pub fn post(&mut self, credit: Credit, outcome: &Outcome) {
+        let ring = self.ring;
+        debug_assert!(
+            ring.sq_head.load(Ordering::Relaxed).wrapping_sub(self.tail).wrapping_sub(1)
+                < ring.block().cq_entries(),
+            "a completion without an SQE that was consumed for it"
+        );
+        ring.memory.store_cqe(self.tail, zerocopy::transmute!(outcome.cqe(credit)));
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Shows the user what was written.
+    #[inline]
+    pub fn publish(self) -> Posted {
+        let (ring, tail) = (self.ring, self.tail);
+        drop(self);
+        // Relaxed: only the count depends on it, and a thread that blocks looks again.
+        let head = ring.memory.load_relaxed(RingWord::CqHead);
+        Posted { count: tail.wrapping_sub(head).min(ring.block().cq_entries()) }
+    }
+}
+
+impl<M: Memory> Drop for Batch<'_, M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.ring.cq_tail.store(self.tail, Ordering::Relaxed);
+        // Release pairs with the user's acquire of CqTail: it sees the entries and payloads.
+        self.ring.memory.store_release(RingWord::CqTail, self.tail);
     }
 }
 

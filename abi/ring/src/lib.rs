@@ -41,7 +41,7 @@
 //! |---|---|---|---|
 //! | `SqTail` | [`UserRing::publish`] | the begin of a [`Pass`] | SQEs, inline payloads |
 //! | `SqHead` | [`Pass::take`] | [`UserRing::push`] | that the SQE was read |
-//! | `CqTail` | [`KernelRing::post`] | [`UserRing::pop`] | the CQE, its inline slot |
+//! | `CqTail` | [`KernelRing::post`], [`Batch::publish`] | [`UserRing::pop`] | the CQE, its inline slot |
 //! | `CqHead` | dropping a [`Completion`] | credits, [`KernelRing::count`] | that the CQE was read |
 //!
 //! `Flags` and a poller's sleep pair by full fences: see [`KernelRing::fall_asleep`]. The owner
@@ -61,7 +61,7 @@ mod slots;
 mod user;
 
 pub use decode::{Bounds, decode};
-pub use kernel::{CqProducer, Credit, KernelRing, Outcome, Posted};
+pub use kernel::{Batch, CqProducer, Credit, KernelRing, Outcome, Posted};
 pub use memory::{INLINE_WORDS, Memory};
 pub use owner::{Ended, PollerId, PollerToken, Refusal, Visitor};
 pub use pass::{Accepted, Head, Pass, Stop};

@@ -106,7 +106,7 @@ impl<'r, M: Memory> Pass<'r, M> {
     }
 
     /// The SQE at the head, if this pass may take it.
-    #[inline]
+    #[inline(always)]
     pub fn head(&mut self) -> Option<Head> {
         if self.head == self.end {
             return None;
@@ -121,7 +121,7 @@ impl<'r, M: Memory> Pass<'r, M> {
     }
 
     /// Consumes the SQE that [`head`](Self::head) gave last, for who has decoded it.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, head: &Head) -> Credit {
         debug_assert!(head.index == self.head, "an SQE is consumed once, in its turn");
         self.head = head.index.wrapping_add(1);
@@ -134,7 +134,7 @@ impl<'r, M: Memory> Pass<'r, M> {
     }
 
     /// Consumes the next SQE, if there is one for this pass.
-    #[inline]
+    #[inline(always)]
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator would borrow nothing and hide the end"
@@ -170,7 +170,7 @@ impl<M: Memory> Drop for Pass<'_, M> {
 
 impl Head {
     /// What it asks for, or the status it will complete with; consumes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn decode<M: Memory>(&self, ring: &KernelRing<M>) -> Result<Request, Status> {
         decode(self.words, &ring.bounds)
     }

@@ -3,8 +3,11 @@
 //! A [`Request`] is made only by decoding: its reserved fields were zero, its flags belong to
 //! its operation, its payload fits its place. What depends on the kernel's state (slots,
 //! addresses, park words) is for the operation itself to check.
+//!
+//! The operations are views of the copied SQE, not new structs: taking one apart into fields
+//! that most operations do not have costs more than the rest of the dispatch.
 
-use abi_types::{CapSlot, ExceptionKind, ReplyToken};
+use abi_types::{CapSlot, ExceptionKind, ReplyToken, Sqe, SqeFlags};
 
 /// A well-formed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,70 +38,171 @@ pub enum Request {
     ParkBench,
 }
 
-/// CALL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+macro_rules! checked_sqe {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(pub(crate) Sqe);
+    };
+}
+
+checked_sqe! {
+    /// CALL.
+    Call
+}
+
+impl Call {
     /// The capability.
-    pub target: CapSlot,
+    #[inline]
+    pub const fn target(&self) -> CapSlot {
+        self.0.cap_slot()
+    }
+
     /// The method's ordinal.
-    pub method: u16,
-    /// Capability descriptors after the payload.
-    pub transfers: u8,
+    #[inline]
+    pub const fn method(&self) -> u16 {
+        self.0.method
+    }
+
     /// When the call is no longer worth delivering, absolute; 0 never.
-    pub deadline_ns: u64,
+    #[inline]
+    pub const fn deadline_ns(&self) -> u64 {
+        self.0.arg
+    }
+
+    /// Capability descriptors after the payload, at most `MAX_TRANSFERS`.
+    #[inline]
+    pub const fn transfers(&self) -> u16 {
+        self.0.transfers
+    }
+
     /// The parameters.
-    pub params: Payload,
+    #[inline]
+    pub const fn params(&self) -> Payload {
+        Payload::of(&self.0)
+    }
+
     /// Where the results go.
-    pub results: Room,
+    #[inline]
+    pub const fn results(&self) -> Room {
+        Room::of(&self.0)
+    }
 }
 
-/// RECV.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recv {
+checked_sqe! {
+    /// RECV, alone or of a RETURN.
+    Recv
+}
+
+impl Recv {
     /// The endpoint.
-    pub endpoint: CapSlot,
+    #[inline]
+    pub const fn endpoint(&self) -> CapSlot {
+        self.0.cap_slot()
+    }
+
     /// Where the parameters go.
-    pub room: Room,
+    #[inline]
+    pub const fn room(&self) -> Room {
+        Room::of(&self.0)
+    }
 }
 
-/// RETURN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Return {
+checked_sqe! {
+    /// RETURN.
+    Return
+}
+
+impl Return {
     /// The call that is answered.
-    pub token: ReplyToken,
+    #[inline]
+    pub const fn token(&self) -> ReplyToken {
+        self.0.reply_token()
+    }
+
     /// The kind of exception it is answered with; `None` for results.
-    pub exception: Option<ExceptionKind>,
-    /// Capability descriptors after the payload.
-    pub transfers: u8,
+    #[inline]
+    pub const fn exception(&self) -> Option<ExceptionKind> {
+        if self.0.flags & SqeFlags::EXCEPTION == 0 {
+            return None;
+        }
+        ExceptionKind::from_number(self.0.method)
+    }
+
+    /// Capability descriptors after the payload, at most `MAX_TRANSFERS`.
+    #[inline]
+    pub const fn transfers(&self) -> u16 {
+        self.0.transfers
+    }
+
     /// The results, or the exception's message.
-    pub results: Payload,
+    #[inline]
+    pub const fn results(&self) -> Payload {
+        Payload::of(&self.0)
+    }
+
     /// What to receive next with the same SQE: it completes once, with that call, or with the
     /// error of a refused answer.
-    pub then: Option<Recv>,
+    #[inline]
+    pub const fn then(&self) -> Option<Recv> {
+        if self.0.flags & SqeFlags::THEN_RECV == 0 { None } else { Some(Recv(self.0)) }
+    }
 }
 
-/// PARK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Park {
+checked_sqe! {
+    /// PARK.
+    Park
+}
+
+impl Park {
     /// The park space.
-    pub space: CapSlot,
-    /// Where the word is.
-    pub address: u64,
+    #[inline]
+    pub const fn space(&self) -> CapSlot {
+        self.0.cap_slot()
+    }
+
+    /// Where the word is, unchecked.
+    #[inline]
+    pub const fn word_address(&self) -> u64 {
+        self.0.arg
+    }
+
     /// The value it must have to park.
-    pub expected: u32,
-    /// How long at most, in ns.
-    pub timeout_ns: u64,
+    #[inline]
+    pub const fn expected(&self) -> u32 {
+        self.0.address as u32
+    }
+
+    /// How long at most.
+    #[inline]
+    pub const fn timeout_ns(&self) -> u64 {
+        self.0.result_address
+    }
 }
 
-/// UNPARK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unpark {
+checked_sqe! {
+    /// UNPARK.
+    Unpark
+}
+
+impl Unpark {
     /// The park space.
-    pub space: CapSlot,
-    /// Where the word is.
-    pub address: u64,
+    #[inline]
+    pub const fn space(&self) -> CapSlot {
+        self.0.cap_slot()
+    }
+
+    /// Where the word is, unchecked.
+    #[inline]
+    pub const fn word_address(&self) -> u64 {
+        self.0.arg
+    }
+
     /// How many threads at most.
-    pub count: u32,
+    #[inline]
+    pub const fn count(&self) -> u32 {
+        self.0.address as u32
+    }
 }
 
 /// Where bytes that go out are.
@@ -130,6 +234,19 @@ pub enum Payload {
 }
 
 impl Payload {
+    /// What a checked SQE sends.
+    #[inline]
+    const fn of(sqe: &Sqe) -> Self {
+        let Sqe { address, length, buffer, .. } = *sqe;
+        if sqe.flags & SqeFlags::BY_ADDRESS != 0 {
+            Self::Address { address, length }
+        } else if sqe.flags & SqeFlags::REGISTERED != 0 {
+            Self::Registered { buffer, offset: address, length }
+        } else {
+            Self::Inline { slot: buffer, length }
+        }
+    }
+
     /// Bytes.
     #[inline]
     pub const fn length(&self) -> u32 {
@@ -162,4 +279,19 @@ pub enum Room {
         /// Bytes that fit.
         capacity: u32,
     },
+}
+
+impl Room {
+    /// What a checked SQE receives into.
+    #[inline]
+    const fn of(sqe: &Sqe) -> Self {
+        let Sqe { result_address, result_capacity: capacity, result_buffer: buffer, .. } = *sqe;
+        if sqe.flags & SqeFlags::RESULT_BY_ADDRESS != 0 {
+            Self::Address { address: result_address, capacity }
+        } else if sqe.flags & SqeFlags::RESULT_REGISTERED != 0 {
+            Self::Registered { buffer, offset: result_address, capacity }
+        } else {
+            Self::Inline
+        }
+    }
 }

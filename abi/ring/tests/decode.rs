@@ -15,23 +15,6 @@ fn sqe(opcode: Opcode) -> Sqe {
     Sqe { opcode: opcode as u8, user_data: !0, ..Sqe::default() }
 }
 
-const INLINE: Payload = Payload::Inline { slot: 0, length: 0 };
-
-fn call() -> Call {
-    Call {
-        target: CapSlot::NONE,
-        method: 0,
-        transfers: 0,
-        deadline_ns: 0,
-        params: INLINE,
-        results: Room::Inline,
-    }
-}
-
-fn answer() -> Return {
-    Return { token: ReplyToken::NONE, exception: None, transfers: 0, results: INLINE, then: None }
-}
-
 /// A value for each field an operation may not use, set one at a time.
 fn with_one_field(base: Sqe) -> Vec<(&'static str, Sqe)> {
     vec![
@@ -122,6 +105,20 @@ fn other_opcodes_are_unsupported() {
     }
 }
 
+fn call(sqe: Sqe) -> Call {
+    match decode(sqe) {
+        Ok(Request::Call(call)) => call,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn answer(sqe: Sqe) -> Return {
+    match decode(sqe) {
+        Ok(Request::Return(answer)) => answer,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn simple_operations_carry_their_fields() {
     assert_eq!(decode(sqe(Opcode::Nop)), Ok(Request::Nop));
@@ -132,34 +129,31 @@ fn simple_operations_carry_their_fields() {
     let cancel = Sqe { arg: 77, ..sqe(Opcode::Cancel) };
     assert_eq!(decode(cancel), Ok(Request::Cancel { target: 77 }));
     let words = Sqe { cap: slot.to_bits(), arg: 0x1000, address: 9, ..sqe(Opcode::Park) };
-    let park = Park { space: slot, address: 0x1000, expected: 9, timeout_ns: 50 };
-    assert_eq!(decode(Sqe { result_address: 50, ..words }), Ok(Request::Park(park)));
-    let unpark = Unpark { space: slot, address: 0x1000, count: 9 };
+    let Ok(Request::Park(park)) = decode(Sqe { result_address: 50, ..words }) else { panic!() };
+    let fields = (park.space(), park.word_address(), park.expected(), park.timeout_ns());
+    assert_eq!(fields, (slot, 0x1000, 9, 50));
     let words = Sqe { opcode: Opcode::Unpark as u8, ..words };
-    assert_eq!(decode(words), Ok(Request::Unpark(unpark)));
+    let Ok(Request::Unpark(unpark)) = decode(words) else { panic!() };
+    assert_eq!((unpark.space(), unpark.word_address(), unpark.count()), (slot, 0x1000, 9));
 }
 
 #[test]
 fn a_call_names_its_parameters_and_its_room() {
     let base = Sqe { cap: 3, method: 4, arg: 5, length: 100, buffer: 63, ..sqe(Opcode::Call) };
-    let target = CapSlot::from_bits(3);
-    let inline = Call {
-        target,
-        method: 4,
-        deadline_ns: 5,
-        params: Payload::Inline { slot: 63, length: 100 },
-        ..call()
-    };
-    assert_eq!(decode(base), Ok(Request::Call(inline)));
-    let results = Sqe {
+    let inline = call(base);
+    assert_eq!(inline.target(), CapSlot::from_bits(3));
+    assert_eq!((inline.method(), inline.deadline_ns(), inline.transfers()), (4, 5, 0));
+    assert_eq!(inline.params(), Payload::Inline { slot: 63, length: 100 });
+    assert_eq!(inline.results(), Room::Inline);
+    let results = call(Sqe {
         flags: SqeFlags::RESULT_BY_ADDRESS,
         result_address: 0x2000,
         result_capacity: 1 << 20,
         ..base
-    };
-    let room = Room::Address { address: 0x2000, capacity: 1 << 20 };
-    assert_eq!(decode(results), Ok(Request::Call(Call { results: room, ..inline })));
-    let registered = Sqe {
+    });
+    assert_eq!(results.params(), inline.params());
+    assert_eq!(results.results(), Room::Address { address: 0x2000, capacity: 1 << 20 });
+    let registered = call(Sqe {
         flags: SqeFlags::REGISTERED | SqeFlags::RESULT_REGISTERED,
         address: 16,
         length: 4096,
@@ -168,17 +162,14 @@ fn a_call_names_its_parameters_and_its_room() {
         result_capacity: 64,
         result_buffer: 501,
         ..base
-    };
-    let expected = Call {
-        params: Payload::Registered { buffer: 500, offset: 16, length: 4096 },
-        results: Room::Registered { buffer: 501, offset: 32, capacity: 64 },
-        ..inline
-    };
-    assert_eq!(decode(registered), Ok(Request::Call(expected)));
+    });
+    let params = Payload::Registered { buffer: 500, offset: 16, length: 4096 };
+    assert_eq!(registered.params(), params);
+    assert_eq!(registered.results(), Room::Registered { buffer: 501, offset: 32, capacity: 64 });
     let by_address =
         Sqe { flags: SqeFlags::BY_ADDRESS, address: 0x3000, buffer: 0, length: 4096, ..base };
     let params = Payload::Address { address: 0x3000, length: 4096 };
-    assert_eq!(decode(by_address), Ok(Request::Call(Call { params, ..inline })));
+    assert_eq!(call(by_address).params(), params);
     for both in [
         SqeFlags::BY_ADDRESS | SqeFlags::REGISTERED,
         SqeFlags::RESULT_BY_ADDRESS | SqeFlags::RESULT_REGISTERED,
@@ -214,13 +205,11 @@ fn what_goes_out_fits_its_place_and_the_limit() {
 
 #[test]
 fn a_return_may_receive_next_and_may_be_an_exception() {
-    let base = Sqe { arg: 9, length: 8, ..sqe(Opcode::Return) };
-    let plain = Return {
-        token: ReplyToken::from_bits(9),
-        results: Payload::Inline { slot: 0, length: 8 },
-        ..answer()
-    };
-    assert_eq!(decode(base), Ok(Request::Return(plain)));
+    let base = Sqe { arg: 9, length: 8, transfers: 2, ..sqe(Opcode::Return) };
+    let plain = answer(base);
+    assert_eq!((plain.token(), plain.transfers()), (ReplyToken::from_bits(9), 2));
+    assert_eq!(plain.results(), Payload::Inline { slot: 0, length: 8 });
+    assert_eq!((plain.exception(), plain.then()), (None, None));
     let then = Sqe {
         flags: SqeFlags::THEN_RECV | SqeFlags::RESULT_BY_ADDRESS,
         cap: 4,
@@ -228,14 +217,11 @@ fn a_return_may_receive_next_and_may_be_an_exception() {
         result_capacity: 512,
         ..base
     };
-    let recv = Recv {
-        endpoint: CapSlot::from_bits(4),
-        room: Room::Address { address: 0x4000, capacity: 512 },
-    };
-    assert_eq!(decode(then), Ok(Request::Return(Return { then: Some(recv), ..plain })));
-    let exception = Sqe { flags: SqeFlags::EXCEPTION, method: 2, ..base };
-    let disconnected = Some(ExceptionKind::Disconnected);
-    assert_eq!(decode(exception), Ok(Request::Return(Return { exception: disconnected, ..plain })));
+    let recv = answer(then).then().unwrap();
+    assert_eq!(recv.endpoint(), CapSlot::from_bits(4));
+    assert_eq!(recv.room(), Room::Address { address: 0x4000, capacity: 512 });
+    let exception = Sqe { flags: SqeFlags::EXCEPTION, method: 2, transfers: 0, ..base };
+    assert_eq!(answer(exception).exception(), Some(ExceptionKind::Disconnected));
     for bad in [Sqe { method: 5, ..exception }, Sqe { transfers: 1, ..exception }] {
         assert_eq!(decode(bad), Err(Status::InvalidArgument));
     }
@@ -273,45 +259,45 @@ fn encode(request: Request) -> Sqe {
         Request::Release(slot) => Sqe { cap: slot.to_bits(), ..base(Opcode::Release) },
         Request::Cancel { target } => Sqe { arg: target, ..base(Opcode::Cancel) },
         Request::Park(park) => Sqe {
-            cap: park.space.to_bits(),
-            arg: park.address,
-            address: park.expected.into(),
-            result_address: park.timeout_ns,
+            cap: park.space().to_bits(),
+            arg: park.word_address(),
+            address: park.expected().into(),
+            result_address: park.timeout_ns(),
             ..base(Opcode::Park)
         },
         Request::Unpark(unpark) => Sqe {
-            cap: unpark.space.to_bits(),
-            arg: unpark.address,
-            address: unpark.count.into(),
+            cap: unpark.space().to_bits(),
+            arg: unpark.word_address(),
+            address: unpark.count().into(),
             ..base(Opcode::Unpark)
         },
         Request::Recv(recv) => {
-            with_room(Sqe { cap: recv.endpoint.to_bits(), ..base(Opcode::Recv) }, recv.room)
+            with_room(Sqe { cap: recv.endpoint().to_bits(), ..base(Opcode::Recv) }, recv.room())
         }
         Request::Call(call) => {
             let sqe = Sqe {
-                cap: call.target.to_bits(),
-                method: call.method,
-                arg: call.deadline_ns,
-                transfers: call.transfers.into(),
+                cap: call.target().to_bits(),
+                method: call.method(),
+                arg: call.deadline_ns(),
+                transfers: call.transfers(),
                 ..base(Opcode::Call)
             };
-            with_room(with_payload(sqe, call.params), call.results)
+            with_room(with_payload(sqe, call.params()), call.results())
         }
         Request::Return(answer) => {
             let mut sqe = Sqe {
-                arg: answer.token.to_bits(),
-                transfers: answer.transfers.into(),
+                arg: answer.token().to_bits(),
+                transfers: answer.transfers(),
                 ..base(Opcode::Return)
             };
-            if let Some(kind) = answer.exception {
+            if let Some(kind) = answer.exception() {
                 sqe = Sqe { flags: SqeFlags::EXCEPTION, method: kind as u16, ..sqe };
             }
-            if let Some(recv) = answer.then {
+            if let Some(recv) = answer.then() {
                 let flags = sqe.flags | SqeFlags::THEN_RECV;
-                sqe = with_room(Sqe { flags, cap: recv.endpoint.to_bits(), ..sqe }, recv.room);
+                sqe = with_room(Sqe { flags, cap: recv.endpoint().to_bits(), ..sqe }, recv.room());
             }
-            with_payload(sqe, answer.results)
+            with_payload(sqe, answer.results())
         }
         #[cfg(measure)]
         Request::ParkBench => base(Opcode::ParkBench),

@@ -2,7 +2,7 @@
 use std::collections::VecDeque;
 
 use abi_ring::*;
-use abi_ring_testing::{LIMIT, PlainMemory};
+use abi_ring_testing::{LIMIT, PlainMemory, real_block};
 use abi_types::limits::{RING_BATCH_SQPOLL, RING_BATCH_TIMER};
 use abi_types::{Opcode, RingWord, Sqe, Status};
 use proptest::prelude::*;
@@ -49,8 +49,9 @@ struct Model {
     done: VecDeque<u64>,
 }
 
-fn run(entries: u32, start: u32, polled: bool, steps: Vec<Step>) {
-    let (ring, mut cq) = KernelRing::starting_at(start, PlainMemory::zeroed(entries), LIMIT, LIMIT);
+fn run(memory: impl Memory, start: u32, polled: bool, steps: Vec<Step>) {
+    let entries = memory.block().sq_entries();
+    let (ring, mut cq) = KernelRing::starting_at(start, memory, LIMIT, LIMIT);
     let mut user = UserRing::new(ring.memory());
     let token = polled.then(|| ring.begin(Visitor::Syscall).unwrap().hand_over().unwrap());
     let (sq_size, cq_size) = (entries as usize, 2 * entries as usize);
@@ -159,6 +160,7 @@ proptest! {
         polled in any::<bool>(),
         steps in prop::collection::vec(step(), 0..200),
     ) {
-        run(1 << shift, start, polled, steps);
+        run(PlainMemory::zeroed(1 << shift), start, polled, steps.clone());
+        run(real_block(1 << shift), start, polled, steps);
     }
 }

@@ -305,6 +305,31 @@ fn a_new_ring_says_how_large_it_is() {
 }
 
 #[test]
+fn a_batch_is_seen_when_it_is_published_or_dropped() {
+    let (ring, mut cq) = ring(4);
+    let mut user = UserRing::new(ring.memory());
+    for round in 0..2 {
+        for n in 0..3 {
+            user.push(nop(n)).unwrap();
+        }
+        user.publish();
+        let mut pass = ring.begin(Visitor::Syscall).unwrap();
+        let mut batch = ring.batch(&mut cq);
+        for _ in 0..3 {
+            batch.post(pass.next().unwrap().credit, &Outcome::plain(Status::Ok));
+            assert!(user.pop().is_none());
+        }
+        if round == 0 {
+            assert_eq!(batch.publish().count, 3);
+        } else {
+            drop(batch);
+        }
+        let got: Vec<u64> = std::iter::from_fn(|| Some(user.pop()?.take().user_data)).collect();
+        assert_eq!(got, [0, 1, 2]);
+    }
+}
+
+#[test]
 #[should_panic(expected = "a completion without an SQE")]
 fn a_checked_build_finds_a_completion_too_many() {
     let (ring, mut cq) = ring(4);

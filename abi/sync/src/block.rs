@@ -8,7 +8,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use abi_types::{INLINE_BYTES, RingBlock, RingWord};
+use abi_types::{Cqe, INLINE_BYTES, RingBlock, RingWord, Sqe};
 
 /// Words of an inline slot.
 const INLINE_WORDS: usize = INLINE_BYTES / 8;
@@ -18,6 +18,10 @@ const INLINE_WORDS: usize = INLINE_BYTES / 8;
 pub struct BlockMemory {
     base: NonNull<u8>,
     block: RingBlock,
+    /// From `block`, kept because every entry access needs them.
+    sq_mask: u32,
+    cq_mask: u32,
+    cqes: NonNull<u8>,
 }
 
 // SAFETY: the type only ever accesses memory atomically, and `new` requires that the memory
@@ -35,7 +39,23 @@ impl BlockMemory {
     /// atomically.
     #[inline]
     pub const unsafe fn new(base: NonNull<u8>, block: RingBlock) -> Self {
-        Self { base, block }
+        Self {
+            base,
+            block,
+            sq_mask: block.sq_entries() - 1,
+            cq_mask: block.cq_entries() - 1,
+            // SAFETY: the CQEs begin in the block.
+            cqes: unsafe { base.add(block.cqe(0)) },
+        }
+    }
+
+    /// The block laid out as `block` in memory that is shared anyway; `None` if it is too short
+    /// or not aligned to 64 bytes.
+    pub fn over(words: &'static [AtomicU64], block: RingBlock) -> Option<Self> {
+        let base = NonNull::from(words).cast::<u8>();
+        let fits = size_of_val(words) >= block.size() && base.addr().get().is_multiple_of(64);
+        // SAFETY: long enough and aligned, static, and atomics all through.
+        fits.then(|| unsafe { Self::new(base, block) })
     }
 
     /// The block at `base`, whose geometry the kernel has written into it. For user space,
@@ -46,7 +66,9 @@ impl BlockMemory {
     pub unsafe fn attach(base: NonNull<u8>) -> Option<Self> {
         // SAFETY: the geometry word is in the first 256 bytes, which every block has.
         let entries = unsafe { Self::word_at(base, RingWord::SqEntries.offset()) };
-        RingBlock::new(entries.load(Ordering::Relaxed)).map(|block| Self { base, block })
+        let block = RingBlock::new(entries.load(Ordering::Relaxed))?;
+        // SAFETY: by the caller.
+        Some(unsafe { Self::new(base, block) })
     }
 
     /// The geometry.
@@ -65,29 +87,31 @@ impl BlockMemory {
     /// The eight words of the SQE with this index.
     #[inline]
     pub fn sqe(&self, index: u32) -> &[AtomicU64; 8] {
-        // SAFETY: RingBlock::sqe masks the index: 64 bytes in the block, 64-aligned.
-        unsafe { self.words_at(self.block.sqe(index)) }
+        let position = (index & self.sq_mask) as usize;
+        // SAFETY: below sq_entries: RingBlock::sqe of the index, 64 bytes in the block, aligned.
+        unsafe { Self::words_at(self.base, RingBlock::ENTRIES + position * size_of::<Sqe>()) }
     }
 
     /// The four words of the CQE with this index.
     #[inline]
     pub fn cqe(&self, index: u32) -> &[AtomicU64; 4] {
-        // SAFETY: RingBlock::cqe masks the index: 32 bytes in the block, 32-aligned.
-        unsafe { self.words_at(self.block.cqe(index)) }
+        let position = (index & self.cq_mask) as usize;
+        // SAFETY: below cq_entries: RingBlock::cqe of the index, 32 bytes in the block, aligned.
+        unsafe { Self::words_at(self.cqes, position * size_of::<Cqe>()) }
     }
 
     /// The inline slot SQEs call by this number.
     #[inline]
     pub fn sqe_inline(&self, slot: u32) -> &[AtomicU64; INLINE_WORDS] {
         // SAFETY: RingBlock::sqe_inline masks the number: a whole slot in the block, 8-aligned.
-        unsafe { self.words_at(self.block.sqe_inline(slot)) }
+        unsafe { Self::words_at(self.base, self.block.sqe_inline(slot)) }
     }
 
     /// The inline slot of the CQE with this index.
     #[inline]
     pub fn cqe_inline(&self, index: u32) -> &[AtomicU64; INLINE_WORDS] {
         // SAFETY: RingBlock::cqe_inline masks the index: a whole slot in the block, 8-aligned.
-        unsafe { self.words_at(self.block.cqe_inline(index)) }
+        unsafe { Self::words_at(self.base, self.block.cqe_inline(index)) }
     }
 
     /// # Safety
@@ -100,11 +124,14 @@ impl BlockMemory {
     }
 
     /// # Safety
-    /// `offset` is a multiple of 8 and the `N` words there are in the block.
+    /// `offset` is a multiple of 8 and the `N` words at `offset` from `start` are in a block as
+    /// `new` describes it, for as long as the reference lives.
     #[inline]
-    unsafe fn words_at<const N: usize>(&self, offset: usize) -> &[AtomicU64; N] {
-        // SAFETY: by the caller in bounds and aligned; by `new` mapped and only accessed
-        // atomically while self is used, which the result's lifetime is bound to.
-        unsafe { self.base.add(offset).cast().as_ref() }
+    unsafe fn words_at<'a, const N: usize>(
+        start: NonNull<u8>,
+        offset: usize,
+    ) -> &'a [AtomicU64; N] {
+        // SAFETY: by the caller in bounds, aligned, mapped and only accessed atomically.
+        unsafe { start.add(offset).cast().as_ref() }
     }
 }

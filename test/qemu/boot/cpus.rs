@@ -5,9 +5,9 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kernel_arch::cpu::{self, CpuState};
 use kernel_arch::{apic, time};
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_sys::{Machine, smp};
-use test_kit::{check, check_eq, require};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test, check, check_eq, require};
 
 kernel_sys::kernel_main!(main);
 
@@ -22,7 +22,7 @@ const SUITE: Suite<Env> = Suite::new(&[
 ]);
 
 fn main(machine: &'static Machine) -> ! {
-    kernel_kit::run(&SUITE, machine)
+    test_kernel::run(machine, &SUITE)
 }
 
 fn all_report_in(t: &mut T<'_, Env>) -> Outcome {

@@ -7,13 +7,13 @@ extern crate alloc;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hint::black_box;
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_mm::fallible::{try_box, try_push};
 use kernel_mm::frames::{self, Order, OwnedFrames};
 use kernel_mm::stack::{KernelStack, STACK_PAGES};
 use kernel_mm::{OutOfMemory, heap};
 use kernel_sys::Machine;
-use test_kit::{check, check_eq, require, require_eq};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test, check, check_eq, require, require_eq};
 
 kernel_sys::kernel_main!(main);
 
@@ -29,7 +29,7 @@ const SUITE: Suite<Env> = Suite::new(&[
 ]);
 
 fn main(machine: &'static Machine) -> ! {
-    kernel_kit::run(&SUITE, machine)
+    test_kernel::run(machine, &SUITE)
 }
 
 fn counts_add_up(t: &mut T<'_, Env>) -> Outcome {

@@ -84,7 +84,13 @@ fn boot(name: &str, media: Media, cpus: u32) -> Outcome {
     Outcome {
         status,
         console: text(&console),
-        lines: text(&records).lines().map(String::from).collect(),
+        // Firmware uses every serial port as a console until the kernel begins.
+        lines: text(&records)
+            .lines()
+            .skip_while(|line| *line != "begin")
+            .skip(1)
+            .map(String::from)
+            .collect(),
     }
 }
 

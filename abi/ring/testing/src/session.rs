@@ -99,17 +99,17 @@ fn check(request: &Result<Request, Status>, own_thread: bool) -> (u16, u32) {
     let payload = match request {
         Request::Call(call) => {
             assert!(own_thread, "a {:?} was taken without its thread", Opcode::Call);
-            &call.params
+            call.params()
         }
         Request::Park(_) => {
             assert!(own_thread, "a {:?} was taken without its thread", Opcode::Park);
             return (0, 0);
         }
-        Request::Return(answer) => &answer.results,
+        Request::Return(answer) => answer.results(),
         _ => return (0, 0),
     };
     assert!(payload.length() <= LIMIT);
-    match *payload {
+    match payload {
         Payload::Inline { slot, length } => {
             assert!(u32::from(slot) < ENTRIES && length <= 128);
             (slot, length)

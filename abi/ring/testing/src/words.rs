@@ -1,8 +1,9 @@
 //! A block made of checked 32-bit words.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi_ring::{INLINE_WORDS, Memory};
+use abi_sync::BlockMemory;
 use abi_types::{RingBlock, RingWord};
 
 /// The words of a block, by byte offset; an offset outside fails the test.
@@ -44,6 +45,16 @@ impl<W: Words> WordMemory<W> {
         assert!(word < INLINE_WORDS, "word {word} is outside its inline slot");
         slot + 8 * word
     }
+}
+
+/// The real block, in memory of its own that is never given back.
+pub fn real_block(sq_entries: u32) -> BlockMemory {
+    let block = RingBlock::new(sq_entries).expect("a power of two within the limit");
+    // A line more, to begin at a line.
+    let words: Vec<AtomicU64> = (0..block.size() / 8 + 8).map(|_| AtomicU64::new(0)).collect();
+    let words: &'static [AtomicU64] = words.leak();
+    let skipped = words.as_ptr().align_offset(64);
+    BlockMemory::over(&words[skipped..], block).expect("long enough and aligned")
 }
 
 /// Memory that does what it is told.

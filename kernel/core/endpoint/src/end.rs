@@ -18,7 +18,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         mut visit: impl FnMut(Ended<C, R>),
     ) -> Result<(), NotFound> {
         let endpoint = self.endpoint_mut(key).ok_or(NotFound)?;
-        endpoint.is_open = false;
+        endpoint.close();
         while let Some(endpoint) = self.endpoints.at_mut(key.index)
             && let Some(index) = endpoint
                 .callers
@@ -27,28 +27,29 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         {
             self.end_record(index, &mut visit);
         }
-        if let Some(endpoint) = self.endpoints.at_mut(key.index) {
-            endpoint.in_flight = 0;
-        }
         Ok(())
     }
 
     /// Frees a record that is in no queue and shows what it was as disconnected.
     fn end_record(&mut self, index: u32, visit: &mut impl FnMut(Ended<C, R>)) {
-        let Some(life) = self.records.at(index).map(|record| record.life) else { return };
+        let Some(Record { life, holder, .. }) = self.records.at(index).copied() else { return };
         self.free(index);
         let status = Status::Disconnected;
         match life {
-            Life::Receiving(receiver) => visit(Ended::Recv { receiver, status }),
+            Life::Receiving => {
+                if let Some(receiver) = holder {
+                    visit(Ended::Recv { receiver, status });
+                }
+            }
             Life::Queued(call) => {
                 let end = CallEnd { caller: call.caller, donation: None, was_delivered: false };
                 visit(Ended::Call { end, status });
             }
-            Life::Delivered { caller, donation, .. } => {
+            Life::Delivered { caller, donation } => {
                 let end = CallEnd { caller, donation, was_delivered: true };
                 visit(Ended::Call { end, status });
             }
-            Life::Abandoned { .. } | Life::Free => {}
+            Life::Abandoned | Life::Free => {}
         }
     }
 
@@ -58,7 +59,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         let on = record.endpoint;
         match record.life {
             Life::Free => return,
-            Life::Receiving(_) => {
+            Life::Receiving => {
                 if let Some(endpoint) = self.endpoints.at_mut(on.index) {
                     endpoint.receivers.unlink(&mut self.records, index);
                 }
@@ -68,7 +69,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
                     endpoint.callers.unlink(&mut self.records, index);
                 }
             }
-            Life::Delivered { .. } | Life::Abandoned { .. } => self.leave_flight(index),
+            Life::Delivered { .. } | Life::Abandoned => self.leave_flight(index),
         }
         self.end_record(index, visit);
     }
@@ -81,13 +82,9 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         mut visit: impl FnMut(Ended<C, R>),
     ) {
         for index in 0..self.records.count() {
-            let is_its = match self.records.at(index).map(|record| &record.life) {
-                Some(
-                    Life::Receiving(holder)
-                    | Life::Delivered { holder, .. }
-                    | Life::Abandoned { holder },
-                ) => is_gone(holder),
-                _ => false,
+            let is_its = match self.records.at(index) {
+                Some(Record { life: Life::Free | Life::Queued(_), .. }) | None => false,
+                Some(record) => record.holder.as_ref().is_some_and(&is_gone),
             };
             if is_its {
                 self.evict(index, &mut visit);
@@ -101,7 +98,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         self.is_closed = true;
         for index in 0..self.endpoints.count() {
             if let Some(endpoint) = self.endpoints.at_mut(index) {
-                endpoint.is_open = false;
+                endpoint.close();
             }
         }
     }

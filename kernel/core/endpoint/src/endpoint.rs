@@ -11,7 +11,7 @@ pub struct EndpointKey {
 
 impl EndpointKey {
     /// Names no endpoint.
-    pub const NONE: Self = Self { index: 0, generation: 0 };
+    pub const NONE: Self = Self { index: u32::MAX, generation: 0 };
 }
 
 /// How much may pile up at one endpoint.
@@ -28,8 +28,9 @@ pub struct Limits {
 /// Receivers and callers never wait at the same time: whoever comes second is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
+    /// Odd while open, and stepped when it opens and when it closes: a key holds an odd one,
+    /// so one compare finds a closed endpoint and an earlier one.
     pub(crate) generation: u32,
-    pub(crate) is_open: bool,
     pub(crate) limits: Limits,
     pub(crate) receivers: Queue,
     pub(crate) callers: Queue,
@@ -41,12 +42,38 @@ impl Endpoint {
     /// An endpoint that has never been opened.
     pub const UNUSED: Self = Self {
         generation: 0,
-        is_open: false,
         limits: Limits { queued: 0, in_flight: 0 },
         receivers: Queue::EMPTY,
         callers: Queue::EMPTY,
         in_flight: 0,
     };
+
+    /// The generation of its latest opening.
+    pub(crate) fn opening(&self) -> u32 {
+        if self.is_open() { self.generation } else { self.generation.wrapping_sub(1) }
+    }
+
+    /// Whether anyone can call it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.generation % 2 == 1
+    }
+
+    /// Opens it, unless its generations are used up.
+    pub(crate) fn open(&mut self, limits: Limits) -> Option<u32> {
+        let generation = self.generation.checked_add(1)?;
+        if self.is_open() || generation == u32::MAX {
+            return None;
+        }
+        *self = Self { generation, limits, ..Self::UNUSED };
+        Some(generation)
+    }
+
+    /// Closes it; its queues stay as they are.
+    pub(crate) fn close(&mut self) {
+        if self.is_open() {
+            self.generation = self.generation.wrapping_add(1);
+        }
+    }
 
     /// Whether one more receive fits.
     #[inline]

@@ -15,7 +15,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             if endpoint.receivers.length != 0 && endpoint.callers.length != 0 {
                 return Err("receivers and callers wait at the same endpoint");
             }
-            let is_closed = !endpoint.is_open && !self.is_closed;
+            let is_closed = !endpoint.is_open() && !self.is_closed;
             if is_closed && (endpoint.receivers.length | endpoint.callers.length) != 0 {
                 return Err("someone waits at a closed endpoint");
             }
@@ -26,8 +26,8 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             if served > endpoint.limits.in_flight {
                 return Err("more calls are served or waited for than may be");
             }
-            let is_receiver = |life: &Life<C, R>| matches!(life, Life::Receiving(_));
-            let is_caller = |life: &Life<C, R>| matches!(life, Life::Queued(_));
+            let is_receiver = |life: &Life<C>| matches!(life, Life::Receiving);
+            let is_caller = |life: &Life<C>| matches!(life, Life::Queued(_));
             self.check_queue(index, endpoint, &endpoint.receivers, is_receiver)?;
             self.check_queue(index, endpoint, &endpoint.callers, is_caller)?;
             linked = linked
@@ -36,12 +36,12 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             let in_flight = (0..self.records.count())
                 .filter_map(|at| self.records.at(at))
                 .filter(|record| {
-                    matches!(record.life, Life::Delivered { .. } | Life::Abandoned { .. })
+                    matches!(record.life, Life::Delivered { .. } | Life::Abandoned)
                         && record.endpoint.index == index
                         && record.endpoint.generation == endpoint.generation
                 })
                 .count();
-            if endpoint.is_open && in_flight != endpoint.in_flight as usize {
+            if endpoint.is_open() && in_flight != endpoint.in_flight as usize {
                 return Err("the count of calls being served is wrong");
             }
         }
@@ -53,7 +53,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         index: u32,
         endpoint: &Endpoint,
         queue: &Queue,
-        belongs: impl Fn(&Life<C, R>) -> bool,
+        belongs: impl Fn(&Life<C>) -> bool,
     ) -> Result<(), &'static str> {
         let (mut at, mut before, mut length) = (queue.head, NO_RECORD, 0_u32);
         while at != NO_RECORD {
@@ -64,7 +64,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             if !belongs(&record.life) {
                 return Err("a record is in a queue its state does not fit");
             }
-            if record.endpoint.index != index || record.endpoint.generation != endpoint.generation {
+            if record.endpoint.index != index || record.endpoint.generation != endpoint.opening() {
                 return Err("a record is in the queue of another endpoint");
             }
             length = length.saturating_add(1);
@@ -84,9 +84,13 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         for index in 0..self.records.count() {
             let Some(record) = self.records.at(index) else { break };
             match record.life {
-                Life::Receiving(_) | Life::Queued(_) => waiting = waiting.saturating_add(1),
+                Life::Receiving | Life::Queued(_) => waiting = waiting.saturating_add(1),
                 Life::Free => free = free.saturating_add(1),
-                Life::Delivered { .. } | Life::Abandoned { .. } => {}
+                Life::Delivered { .. } | Life::Abandoned => {}
+            }
+            let has_holder = !matches!(record.life, Life::Free | Life::Queued(_));
+            if has_holder && record.holder.is_none() {
+                return Err("a record is served by nobody");
             }
             if !matches!(record.life, Life::Free) && record.generation == 0 {
                 return Err("generation 0 is in use");

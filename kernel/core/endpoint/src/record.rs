@@ -36,11 +36,10 @@ pub struct Call<C> {
     pub deadline_ns: u64,
 }
 
-impl<C> Call<C> {
-    #[inline]
-    pub(crate) fn is_expired(&self, now_ns: u64) -> bool {
-        self.deadline_ns != 0 && self.deadline_ns <= now_ns
-    }
+/// Whether a call's deadline has passed; 0 is none.
+#[inline]
+pub(crate) const fn is_past(deadline_ns: u64, now_ns: u64) -> bool {
+    deadline_ns != 0 && deadline_ns <= now_ns
 }
 
 /// CPU time that was lent with a call: the key of the lending's own record.
@@ -82,17 +81,17 @@ pub(crate) const fn next_generation(generation: u32) -> u32 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life<C, R> {
+pub(crate) enum Life<C> {
     /// On the free list.
     Free,
-    /// A receiver waits, in its endpoint's queue of receivers.
-    Receiving(R),
+    /// The holder waits, in its endpoint's queue of receivers.
+    Receiving,
     /// A caller waits, in its endpoint's queue of callers.
     Queued(Call<C>),
-    /// The receiver serves the call.
-    Delivered { caller: C, holder: R, donation: Option<Donation> },
-    /// The receiver serves a call nobody waits for any more.
-    Abandoned { holder: R },
+    /// The holder serves the call.
+    Delivered { caller: C, donation: Option<Donation> },
+    /// The holder serves a call nobody waits for any more.
+    Abandoned,
 }
 
 /// One record of a service's fixed table.
@@ -104,7 +103,10 @@ pub struct Record<C, R> {
     pub(crate) next: u32,
     /// The endpoint it belongs to, unless free.
     pub(crate) endpoint: EndpointKey,
-    pub(crate) life: Life<C, R>,
+    pub(crate) life: Life<C>,
+    /// Who receives or serves. Apart from the state, so that a call moves in without moving
+    /// the receiver; without a meaning in Free and Queued.
+    pub(crate) holder: Option<R>,
 }
 
 impl<C, R> Record<C, R> {
@@ -119,6 +121,7 @@ impl<C, R> Record<C, R> {
             next: NO_RECORD,
             endpoint: EndpointKey::NONE,
             life: Life::Free,
+            holder: None,
         }
     }
 }

@@ -70,9 +70,11 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     ) -> Result<CallRejected<C, R>, NotFound> {
         let record = self.record(key.index, key.generation).ok_or(NotFound)?;
         let on = record.endpoint;
-        let (call, receiver) = match record.life {
-            Life::Delivered { caller, holder, donation } => (Some((caller, donation)), holder),
-            Life::Abandoned { holder } => (None, holder),
+        let (call, receiver) = match (record.life, record.holder) {
+            (Life::Delivered { caller, donation }, Some(holder)) => {
+                (Some((caller, donation)), holder)
+            }
+            (Life::Abandoned, Some(holder)) => (None, holder),
             _ => return Err(NotFound),
         };
         self.leave_flight(key.index);
@@ -84,7 +86,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             let again = RecvAgain::Recv(self.deliver(next, next_call, receiver));
             return Ok(CallRejected { call, receiver, again });
         }
-        let Some(key) = self.allocate(on, Life::Receiving(receiver)) else {
+        let Some(key) = self.allocate(on, Life::Receiving, Some(receiver)) else {
             // Not reached: the rejected call's record is free.
             return Ok(CallRejected { call, receiver, again: RecvAgain::Disconnected(receiver) });
         };
@@ -106,9 +108,11 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     ) -> Result<RecvRejected<C, R>, NotFound> {
         let record = self.record(key.index, key.generation).ok_or(NotFound)?;
         let on = record.endpoint;
-        let (caller, receiver, donation) = match record.life {
-            Life::Delivered { caller, holder, donation } => (Some(caller), holder, donation),
-            Life::Abandoned { holder } => (None, holder, None),
+        let (caller, receiver, donation) = match (record.life, record.holder) {
+            (Life::Delivered { caller, donation }, Some(holder)) => {
+                (Some(caller), holder, donation)
+            }
+            (Life::Abandoned, Some(holder)) => (None, holder, None),
             _ => return Err(NotFound),
         };
         let again = |again| Ok(RecvRejected { receiver, donation, again });
@@ -127,13 +131,13 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         }
         let Some(endpoint) = self.endpoints.at_mut(on.index) else { return Err(NotFound) };
         if let Some(index) = endpoint.receivers.pop_front(&mut self.records)
-            && let Some(Record { life: Life::Receiving(next), .. }) = self.records.at(index)
+            && let Some(to) = self.records.at(index).and_then(|record| record.holder)
         {
-            let to = *next;
             endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
             self.free(index);
             if let Some(record) = self.records.at_mut(key.index) {
-                record.life = Life::Delivered { caller, holder: to, donation: None };
+                record.life = Life::Delivered { caller, donation: None };
+                record.holder = Some(to);
             }
             return again(CallAgain::Call(CallVerdict::Deliver { to, token: key.token() }));
         }

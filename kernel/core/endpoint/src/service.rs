@@ -5,7 +5,9 @@ use core::marker::PhantomData;
 use abi_types::{ReplyToken, Status};
 
 use crate::endpoint::{Endpoint, EndpointKey, Limits};
-use crate::record::{Call, CallKey, Donation, Life, NO_RECORD, Record, RecvKey, next_generation};
+use crate::record::{
+    Call, CallKey, Donation, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
+};
 use crate::store::Store;
 use crate::verdict::{
     CallEnd, CallError, CallVerdict, CreateError, Ended, ExpireError, LendError, NotFound,
@@ -38,6 +40,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         }
         for index in 0..endpoints.count() {
             if let Some(endpoint) = endpoints.at_mut(index) {
+                endpoint.close();
                 *endpoint = Endpoint { generation: endpoint.generation, ..Endpoint::UNUSED };
             }
         }
@@ -52,9 +55,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         }
         for index in 0..self.endpoints.count() {
             let Some(endpoint) = self.endpoints.at_mut(index) else { break };
-            if !endpoint.is_open && endpoint.generation != u32::MAX {
-                let generation = endpoint.generation.wrapping_add(1);
-                *endpoint = Endpoint { generation, is_open: true, limits, ..Endpoint::UNUSED };
+            if let Some(generation) = endpoint.open(limits) {
                 return Ok(EndpointKey { index, generation });
             }
         }
@@ -65,7 +66,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     #[inline]
     pub(crate) fn endpoint_mut(&mut self, key: EndpointKey) -> Option<&mut Endpoint> {
         let endpoint = self.endpoints.at_mut(key.index)?;
-        (endpoint.is_open && endpoint.generation == key.generation).then_some(endpoint)
+        (endpoint.generation == key.generation).then_some(endpoint)
     }
 
     /// The record with this position in this generation.
@@ -76,13 +77,19 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
 
     /// Takes a record off the free list and begins its next generation.
     #[inline]
-    pub(crate) fn allocate(&mut self, endpoint: EndpointKey, life: Life<C, R>) -> Option<CallKey> {
+    pub(crate) fn allocate(
+        &mut self,
+        endpoint: EndpointKey,
+        life: Life<C>,
+        holder: Option<R>,
+    ) -> Option<CallKey> {
         let index = self.first_free;
         let record = self.records.at_mut(index)?;
         self.first_free = record.next;
         record.generation = next_generation(record.generation);
         record.endpoint = endpoint;
         record.life = life;
+        record.holder = holder;
         Some(CallKey { index, generation: record.generation })
     }
 
@@ -96,6 +103,30 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         self.first_free = index;
     }
 
+    /// A call was made and a receiver waits for it: the whole of what the fast path of CALL
+    /// does here. `None` changes nothing and means [`call`](Self::call), which tells the cases
+    /// apart.
+    #[inline]
+    pub fn try_deliver(
+        &mut self,
+        to: EndpointKey,
+        caller: C,
+        deadline_ns: u64,
+        now_ns: u64,
+    ) -> Option<(R, ReplyToken)> {
+        let endpoint = self.endpoints.at_mut(to.index)?;
+        if endpoint.generation != to.generation || is_past(deadline_ns, now_ns) {
+            return None;
+        }
+        let index = endpoint.receivers.head;
+        let receiver = self.records.at(index)?.holder?;
+        let _ = endpoint.receivers.pop_front(&mut self.records);
+        endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
+        let record = self.records.at_mut(index)?;
+        record.life = Life::Delivered { caller, donation: None };
+        Some((receiver, ReplyToken::new(index, record.generation)))
+    }
+
     /// A call was made.
     #[inline]
     pub fn call(
@@ -104,29 +135,28 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         call: Call<C>,
         now_ns: u64,
     ) -> Result<CallVerdict<R>, CallError> {
-        let first_free = self.first_free;
-        let Some(endpoint) = self.endpoints.at_mut(to.index) else {
-            return Err(CallError::Disconnected);
-        };
-        if !endpoint.is_open || endpoint.generation != to.generation {
-            return Err(CallError::Disconnected);
+        match self.try_deliver(to, call.caller, call.deadline_ns, now_ns) {
+            Some((to, token)) => Ok(CallVerdict::Deliver { to, token }),
+            None => self.queue_call(to, call, now_ns),
         }
-        if call.is_expired(now_ns) {
+    }
+
+    /// Nobody receives: the call waits, or is refused.
+    fn queue_call(
+        &mut self,
+        to: EndpointKey,
+        call: Call<C>,
+        now_ns: u64,
+    ) -> Result<CallVerdict<R>, CallError> {
+        let has_free = self.first_free != NO_RECORD;
+        let endpoint = self.endpoint_mut(to).ok_or(CallError::Disconnected)?;
+        if is_past(call.deadline_ns, now_ns) {
             return Err(CallError::DeadlineExpired);
         }
-        if let Some(index) = endpoint.receivers.pop_front(&mut self.records)
-            && let Some(record) = self.records.at_mut(index)
-            && let Life::Receiving(holder) = record.life
-        {
-            endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
-            record.life = Life::Delivered { caller: call.caller, holder, donation: None };
-            let token = ReplyToken::new(index, record.generation);
-            return Ok(CallVerdict::Deliver { to: holder, token });
-        }
-        if endpoint.callers.length >= endpoint.limits.queued || first_free == NO_RECORD {
+        if endpoint.callers.length >= endpoint.limits.queued || !has_free {
             return Err(CallError::Overloaded);
         }
-        let key = self.allocate(to, Life::Queued(call)).ok_or(CallError::Overloaded)?;
+        let key = self.allocate(to, Life::Queued(call), None).ok_or(CallError::Overloaded)?;
         if let Some(endpoint) = self.endpoints.at_mut(to.index) {
             endpoint.callers.push_back(&mut self.records, key.index);
         }
@@ -147,7 +177,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             let index = endpoint.callers.pop_front(&mut self.records)?;
             let record = self.records.at(index)?;
             let Life::Queued(call) = record.life else { return None };
-            if !call.is_expired(now_ns) {
+            if !is_past(call.deadline_ns, now_ns) {
                 return Some((CallKey { index, generation: record.generation }, call));
             }
             self.free(index);
@@ -160,7 +190,8 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     #[inline]
     pub(crate) fn deliver(&mut self, key: CallKey, call: Call<C>, holder: R) -> RecvVerdict<C> {
         if let Some(record) = self.records.at_mut(key.index) {
-            record.life = Life::Delivered { caller: call.caller, holder, donation: None };
+            record.life = Life::Delivered { caller: call.caller, donation: None };
+            record.holder = Some(holder);
             if let Some(endpoint) = self.endpoints.at_mut(record.endpoint.index) {
                 endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
             }
@@ -191,7 +222,8 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         if let Some((key, call)) = self.next_caller(on, now_ns, expired) {
             return Ok(self.deliver(key, call, receiver));
         }
-        let key = self.allocate(on, Life::Receiving(receiver)).ok_or(RecvError::Overloaded)?;
+        let key =
+            self.allocate(on, Life::Receiving, Some(receiver)).ok_or(RecvError::Overloaded)?;
         if let Some(endpoint) = self.endpoints.at_mut(on.index) {
             endpoint.receivers.push_back(&mut self.records, key.index);
         }
@@ -204,7 +236,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     pub fn caller_of(&self, token: ReplyToken) -> Result<Option<&C>, StaleToken> {
         match self.record(token.index(), token.generation()).map(|record| &record.life) {
             Some(Life::Delivered { caller, .. }) => Ok(Some(caller)),
-            Some(Life::Abandoned { .. }) => Ok(None),
+            Some(Life::Abandoned) => Ok(None),
             _ => Err(StaleToken),
         }
     }
@@ -213,10 +245,10 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     #[inline]
     fn answer_of(&self, token: ReplyToken) -> Result<ReplyVerdict<C>, StaleToken> {
         match self.record(token.index(), token.generation()).map(|record| record.life) {
-            Some(Life::Delivered { caller, donation, .. }) => {
+            Some(Life::Delivered { caller, donation }) => {
                 Ok(ReplyVerdict::Complete { caller, donation })
             }
-            Some(Life::Abandoned { .. }) => Ok(ReplyVerdict::Dropped),
+            Some(Life::Abandoned) => Ok(ReplyVerdict::Dropped),
             _ => Err(StaleToken),
         }
     }
@@ -239,6 +271,37 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         Ok(verdict)
     }
 
+    /// A call is answered and the next one asked for, at an endpoint where nobody waits: the
+    /// whole of what the fast path of RETURN with THEN_RECV does here. The record that carried
+    /// the call waits for the next one. `None` changes nothing and means
+    /// [`reply_then_recv`](Self::reply_then_recv).
+    #[inline]
+    pub fn try_reply_then_wait(
+        &mut self,
+        token: ReplyToken,
+        on: EndpointKey,
+        receiver: R,
+    ) -> Option<(C, Option<Donation>, RecvKey)> {
+        let index = token.index();
+        let record = self.records.at_mut(index)?;
+        let endpoint = self.endpoints.at_mut(on.index)?;
+        if record.generation != token.generation()
+            || record.endpoint != on
+            || endpoint.generation != on.generation
+            || endpoint.callers.length != 0
+        {
+            return None;
+        }
+        let Life::Delivered { caller, donation } = record.life else { return None };
+        let generation = next_generation(token.generation());
+        record.generation = generation;
+        record.life = Life::Receiving;
+        record.holder = Some(receiver);
+        endpoint.in_flight = endpoint.in_flight.wrapping_sub(1);
+        endpoint.receivers.push_back(&mut self.records, index);
+        Some((caller, donation, RecvKey { index, generation }))
+    }
+
     /// A call is answered and the next one asked for, both or neither.
     #[inline]
     pub fn reply_then_recv(
@@ -249,26 +312,17 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         now_ns: u64,
         expired: impl FnMut(Ended<C, R>),
     ) -> Result<(ReplyVerdict<C>, RecvVerdict<C>), ReplyThenRecvError> {
+        if let Some((caller, donation, key)) = self.try_reply_then_wait(token, on, receiver) {
+            let reply = ReplyVerdict::Complete { caller, donation };
+            return Ok((reply, RecvVerdict::Waiting(key)));
+        }
         let verdict = self.answer_of(token).map_err(|_| ReplyThenRecvError::StaleToken)?;
         let index = token.index();
         let is_same = self.records.at(index).is_some_and(|record| record.endpoint == on);
         let disconnected = ReplyThenRecvError::Recv(RecvError::Disconnected);
         let endpoint = self.endpoint_mut(on).ok_or(disconnected)?;
-        if is_same && endpoint.callers.length == 0 {
-            // The usual case: the record that carried the call waits for the next one.
-            let generation = next_generation(token.generation());
-            endpoint.in_flight = endpoint.in_flight.wrapping_sub(1);
-            if let Some(endpoint) = self.endpoints.at_mut(on.index) {
-                endpoint.receivers.push_back(&mut self.records, index);
-            }
-            if let Some(record) = self.records.at_mut(index) {
-                record.generation = generation;
-                record.life = Life::Receiving(receiver);
-            }
-            return Ok((verdict, RecvVerdict::Waiting(RecvKey { index, generation })));
-        }
         // The answered call makes room for the receive at its own endpoint, and its record is
-        // free for it at any other: the receive below cannot fail.
+        // free for it at any other: past this check the receive cannot fail.
         if !(is_same || endpoint.may_receive()) {
             return Err(ReplyThenRecvError::Recv(RecvError::Overloaded));
         }
@@ -288,9 +342,9 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
                 self.unlink_caller(on, key.index);
                 Ok(CallEnd { caller: call.caller, donation: None, was_delivered: false })
             }
-            Life::Delivered { caller, holder, donation } => {
+            Life::Delivered { caller, donation } => {
                 if let Some(record) = self.records.at_mut(key.index) {
-                    record.life = Life::Abandoned { holder };
+                    record.life = Life::Abandoned;
                 }
                 Ok(CallEnd { caller, donation, was_delivered: true })
             }
@@ -310,7 +364,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         let record = self.record(key.index, key.generation).ok_or(ExpireError::NotFound)?;
         let on = record.endpoint;
         let Life::Queued(call) = record.life else { return Err(ExpireError::NotFound) };
-        if !call.is_expired(now_ns) {
+        if !is_past(call.deadline_ns, now_ns) {
             return Err(ExpireError::NotDue);
         }
         self.unlink_caller(on, key.index);
@@ -321,7 +375,9 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     pub fn cancel_recv(&mut self, key: RecvKey) -> Result<R, NotFound> {
         let record = self.record(key.index, key.generation).ok_or(NotFound)?;
         let on = record.endpoint;
-        let Life::Receiving(receiver) = record.life else { return Err(NotFound) };
+        let (Life::Receiving, Some(receiver)) = (record.life, record.holder) else {
+            return Err(NotFound);
+        };
         if let Some(endpoint) = self.endpoints.at_mut(on.index) {
             endpoint.receivers.unlink(&mut self.records, key.index);
         }

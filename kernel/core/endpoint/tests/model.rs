@@ -323,6 +323,16 @@ impl World {
                 let waits = self.real.caller_of(token).map(|c| c.copied());
                 let is_same = self.calls[&call].at == at;
                 let now_ns = self.now_ns;
+                let mut fast = self.real.clone();
+                let tried = fast.try_reply_then_wait(token, key, receiver);
+                let is_plain = matches!(state, CallState::Held(_))
+                    && is_same
+                    && is_open
+                    && self.endpoints[at].callers.is_empty();
+                assert_eq!(tried.is_some(), is_plain);
+                if tried.is_none() {
+                    assert_eq!(fast, self.real, "the fast path gave up and left a trace");
+                }
                 let answer =
                     self.real.reply_then_recv(token, key, receiver, now_ns, |e| ended.push(e));
                 match answer {
@@ -463,6 +473,17 @@ impl World {
         let known = ModelCall { at, badge, deadline_ns, donation: None, state: CallState::Queued };
         self.calls.insert(id, known);
         let expired = self.is_expired(id);
+        let mut fast = self.real.clone();
+        let tried = fast.try_deliver(key, id, deadline_ns, self.now_ns);
+        let mut general = self.real.clone();
+        let verdict = general.call(key, Call { caller: id, badge, deadline_ns }, self.now_ns);
+        match tried {
+            Some((to, token)) => {
+                assert_eq!(verdict, Ok(CallVerdict::Deliver { to, token }));
+                assert_eq!(fast, general, "the fast path does something else");
+            }
+            None => assert_eq!(fast, self.real, "the fast path gave up and left a trace"),
+        }
         match self.real.call(key, Call { caller: id, badge, deadline_ns }, self.now_ns) {
             Ok(CallVerdict::Deliver { to, token }) => {
                 assert!(is_open && !expired);

@@ -25,6 +25,8 @@ use requests::{ALL, Answer, BASE, MEMORY_MAP};
 /// Entered with the registers kept.
 extern "sysv64" fn main() -> ! {
     let state = State::read();
+    // Firmware may have used this port as a console of its own.
+    say!("\nbegin");
     let (used, left) = BASE.words();
     say!("base-revision used {used} left {left}");
     let registers = registers();

@@ -3,10 +3,10 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::devices;
-use crate::entry::{State, capos_conformance_processor};
+use crate::entry::{State, capos_conformance_processor, registers};
 use crate::memory::{kind_of_direct, word};
 use crate::report::yes;
-use crate::requests::{Answer, MP};
+use crate::requests::{Answer, MP, STACK};
 use crate::say;
 
 /// The record of the processor that has just said everything.
@@ -27,6 +27,9 @@ pub extern "sysv64" fn processor_main(
     say!("processor {id} registers-zero {}", yes(others == 0));
     say!("processor {id} flags {flags:#x} return-address {return_address}");
     say!("processor {id} stack kind {} ends-on-page {}", kind_of_direct(stack), yes(is_top(stack)));
+    let size = if STACK.is_asked() { STACK.member(0) } else { 64 << 10 };
+    let apart = stack.abs_diff(registers().stack) >= size;
+    say!("processor {id} stack-of-its-own {}", yes(apart));
     let state = State::read();
     state_lines("processor", &state);
     say!("processor {id} same-tables {}", yes(state.cr3 == ROOT.load(Ordering::Relaxed)));

@@ -27,6 +27,15 @@ impl<M> Request<M> {
     }
 }
 
+impl Request {
+    /// A member, as a test may have changed it.
+    pub fn member(&self, index: usize) -> u64 {
+        // SAFETY: in this kernel's image; volatile because the compiler saw no writer.
+        let members = unsafe { (&raw const self.members).read_volatile() };
+        members.get(index).copied().unwrap_or(0)
+    }
+}
+
 /// A request of any kind.
 pub trait Answer {
     /// The response's address, if the loader gave one.

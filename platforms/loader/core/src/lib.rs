@@ -35,3 +35,9 @@ pub mod smbios;
 pub mod ustar;
 
 pub use refusal::{Name, Refusal};
+
+#[cfg(test)]
+extern crate std;
+
+#[cfg(test)]
+mod tests;

@@ -58,11 +58,9 @@ fn main() -> Status {
     let ready = match get_ready(&mut memory, features, &mut wants_exit) {
         Ok(ready) => ready,
         Err(refusal) => {
-            system::with_stdout(|console| {
-                let _ = console.clear();
-                let mut serial = Serial::new();
-                say(&mut Both(&mut serial, console), &refusal);
-            });
+            // One after the other: firmware often mirrors its console to the serial port.
+            say(&mut Serial::new(), &refusal);
+            system::with_stdout(|console| say(console, &refusal));
             end(wants_exit)
         }
     };
