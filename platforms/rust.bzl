@@ -256,6 +256,7 @@ def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, siz
         },
         program = ":" + name + ".program",
         variant = "loom",
+        visibility = ["//visibility:public"],
     )
 
 def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
@@ -297,6 +298,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         srcs = ["//platforms:replay.sh"],
         args = ["$(rootpath :%s)" % name] + ["$(rootpath %s)" % c for c in corpus],
         data = [":" + name] + corpus,
+        visibility = ["//visibility:public"],
     )
 
 def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], proof_deps = [], **kwargs):
