@@ -85,7 +85,7 @@ def lint_flags(is_test = False):
 def _platform_transition_impl(_settings, attr):
     return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
 
-_platform_transition = transition(
+platform_transition = transition(
     implementation = _platform_transition_impl,
     inputs = [],
     outputs = ["//command_line_option:platforms"],
@@ -103,7 +103,7 @@ _lint = rule(
     doc = "Clippy and rustfmt over crates, built for the platform they run on.",
     implementation = _lint_impl,
     attrs = {
-        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = _platform_transition),
+        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = platform_transition),
         "runs_on": attr.string(mandatory = True, values = _OS.keys()),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
