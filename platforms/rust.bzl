@@ -109,6 +109,17 @@ _lint = rule(
     },
 )
 
+def capos_lint(name, crates, runs_on, **kwargs):
+    """Lints, and so compiles, crates for a platform beside the one they are linted for anyway.
+
+    Args:
+      name: target name.
+      crates: library targets.
+      runs_on: "host", "kernel", "loader" or "user".
+      **kwargs: as for any rule.
+    """
+    _lint(name = name, crates = crates, runs_on = runs_on, **kwargs)
+
 def _only(runs_on):
     if type(runs_on) == type([]):
         choices = {str(Label("//platforms:is_" + name)): [] for name in runs_on}
@@ -204,6 +215,8 @@ def capos_host_test(name, crate = None, srcs = [], deps = [], rustc_flags = [], 
         edition = "2024",
         rustc_flags = [f for f in lint_flags(is_test = True) if not (crate and f == "-Funsafe_code")] + rustc_flags,
         size = size,
+        # The conformance table names tests of every folder.
+        visibility = kwargs.pop("visibility", ["//test/conformance:__pkg__"]),
         deps = deps,
         **kwargs
     )
@@ -268,6 +281,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         edition = "2024",
         rustc_flags = lint_flags(is_test = True),
         tags = ["manual"],
+        testonly = True,
         deps = deps + ["@crates//:libfuzzer_sys"],
         **kwargs
     )
@@ -285,7 +299,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         data = [":" + name] + corpus,
     )
 
-def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], **kwargs):
+def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], proof_deps = [], **kwargs):
     """A pure library with everything that proves it.
 
     `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
@@ -299,6 +313,7 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], *
       deps: other crates.
       test_srcs: stand-alone test files; by default tests/*.rs.
       test_deps: what the tests need beside deps.
+      proof_deps: what stand-alone tests, models and fuzz targets share beside deps; may depend on the crate.
       **kwargs: as for capos_library.
     """
     capos_library(name, srcs = srcs, deps = deps, **kwargs)
@@ -308,17 +323,17 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], *
         capos_host_test(
             name = name + "_" + stem,
             srcs = [test],
-            deps = [":" + name] + deps + test_deps,
+            deps = [":" + name] + deps + test_deps + proof_deps,
         )
     for model in native.glob(["loom/*.rs"], allow_empty = True):
         capos_loom_test(
             name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
             srcs = [model],
-            deps = [":" + name] + deps,
+            deps = [":" + name] + deps + proof_deps,
         )
     for fuzz in native.glob(["fuzz/*.rs"], allow_empty = True):
         capos_fuzz_target(
             name = name + "_" + fuzz.split("/")[-1].removesuffix(".rs"),
             src = fuzz,
-            deps = [":" + name] + deps,
+            deps = [":" + name] + deps + proof_deps,
         )

@@ -1,17 +1,22 @@
 @0xd3a1c0f5e7b24691;
 # The boot manifest: which processes a system starts, from which binaries, with which
-# capabilities. A system's manifest is a constant of this type, checked when it is built.
+# capabilities. A system's manifest is a constant of this type; `capos_manifest` compiles it to
+# the canonical encoding and checks it, and the kernel checks it again when it boots.
+#
+# Names are 1 to 44 bytes of UTF-8 without control characters. Numbers outside the range given
+# with a field are refused, not clamped, except where it says so.
 
-struct Manifest {
+struct Manifest @0x99e39f54f37e0bf1 {
   processes @0 :List(Process);
+  # Started in this order; 1 to 64 of them.
 }
 
-struct Process {
+struct Process @0x880bb12b41feebdb {
   name @0 :Text;
-  # Unique in the manifest; other entries refer to the process by it.
+  # Unique in the manifest.
 
   binary @1 :Text;
-  # The boot module that holds its static ELF.
+  # The boot module that holds its static ELF. Processes may share one.
 
   weight @2 :UInt16 = 64;
   # Scheduling weight of its initial thread, 1 to 1024.
@@ -20,28 +25,44 @@ struct Process {
   # What it may use; a field left out has its default.
 
   grants @4 :List(Grant);
-  # The capabilities its CapSet names, in slot order.
+  # The capabilities its CapSet names, in slot order; at most 63, and not more than its
+  # profile's slots.
 }
 
-struct ResourceProfile {
+struct ResourceProfile @0x9d00ca0439667703 {
+  # What a process may use. Each line is charged before use and read back as used and limit.
+
   capSlots @0 :UInt32 = 64;
+  # Capability table, 1 to 65536.
+
   threads @1 :UInt32 = 16;
-  kernelStackPages @2 :UInt32 = 32;
-  # Pages per thread.
+  # Thread records, 1 to 4096.
+
+  kernelStackPages @2 :UInt32 = 512;
+  # Kernel-stack pages of all its threads together, 1 to 1048576.
 
   frames @3 :UInt32 = 4096;
+  # Page frames of its memory and page tables, 16 to 16777216.
+
   sleepWaiters @4 :UInt32 = 16;
+  # Pending sleeps, 0 to 4096.
+
   ringEntries @5 :UInt32 = 64;
-  # Submission queue entries per thread, a power of two.
+  # Submission queue entries per thread: a power of two, 2 to 1024.
 
   ringScratchLimitBytes @6 :UInt32 = 4096;
+  # Parameters or results of one call, 128 to 65536.
+
   inFlightCallLimit @7 :UInt32 = 32;
+  # Received and unanswered calls per endpoint, at least 1; more than 32 counts as 32.
+
   endpointQueueLimit @8 :UInt32 = 32;
+  # Calls waiting per endpoint, at least 1; more than 32 counts as 32.
 }
 
-struct Grant {
+struct Grant @0x938d3e2d907b331b {
   name @0 :Text;
-  # What the process calls it.
+  # What the process calls it; unique in the process.
 
   union {
     console @1 :Void;
@@ -50,13 +71,26 @@ struct Grant {
     threadSpawner @4 :Void;
     threadControl @5 :Void;
     parkSpace @6 :Void;
-    endpoint @7 :Text;
-    # The receiving side of the endpoint of that name.
+
+    endpoint :group {
+      # The receiving side. It is what makes the endpoint exist, so there is exactly one such
+      # grant for each endpoint name in the manifest.
+
+      name @7 :Text;
+      # How clients refer to it; unique in the manifest.
+
+      interfaceId @8 :UInt64;
+      # The Cap'n Proto interface its receiver serves, which the CapSets of clients name; 0 for
+      # none.
+    }
 
     client :group {
-      # A facet of the endpoint of that name, with a badge that tells its calls apart.
-      endpoint @8 :Text;
-      badge @9 :UInt64;
+      # A client facet of the endpoint of that name.
+
+      endpoint @9 :Text;
+      badge @10 :UInt64;
+      # Arrives with each call through the facet. Facets may share a badge: the receiver then
+      # cannot tell them apart.
     }
   }
 }

@@ -1,14 +1,14 @@
-"""capos_schema(): Cap'n Proto files become one Rust crate, a module per file."""
+"""capos_schema(): Cap'n Proto files become one Rust crate, two modules per file."""
 
 load("//platforms:rust.bzl", "capos_library")
 
 def _bindings_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)
-    # capnp finds imports relative to the file, and the plugin writes one .rs per .capnp.
+    # capnp finds imports relative to the file, and the plugin writes its modules into `out`.
     ctx.actions.run_shell(
         mnemonic = "CapnpCompile",
         progress_message = "Compiling %d schema files" % len(ctx.files.srcs),
-        inputs = ctx.files.srcs,
+        inputs = ctx.files.srcs + ctx.files.imports,
         tools = [ctx.executable._plugin],
         outputs = [out],
         env = {"PATH": "/usr/bin:/bin"},
@@ -17,33 +17,55 @@ def _bindings_impl(ctx):
     )
     return [DefaultInfo(files = depset([out]))]
 
-_bindings = rule(
-    doc = "Runs the Cap'n Proto compiler with the in-tree plugin.",
+schema_bindings = rule(
+    doc = "Runs the Cap'n Proto compiler with the in-tree plugin; the output is a folder.",
     implementation = _bindings_impl,
     attrs = {
+        "imports": attr.label_list(allow_files = [".capnp"], doc = "Files that are imported and get no code."),
         "srcs": attr.label_list(allow_files = [".capnp"], mandatory = True),
         "_plugin": attr.label(default = "//schema/compiler", executable = True, cfg = "exec"),
     },
 )
 
-def capos_schema(name, srcs, deps = ["@crates//:capnp"], **kwargs):
-    """A crate with the generated code of Cap'n Proto files: `name::<file>_capnp`.
+def _root_impl(ctx):
+    out = ctx.actions.declare_file(ctx.label.name)
+    ctx.actions.write(out, """\
+//! Generated code of the Cap'n Proto files in //{package}.
+#![no_std]
+#![allow(missing_docs, clippy::all, clippy::pedantic, clippy::restriction, unused, rustdoc::all)]
 
-    Compiles for kernel, user programs and host alike; in the kernel without allocation.
+include!(concat!(env!("SCHEMA_BINDINGS"), "/modules.rs"));
+""".format(package = ctx.label.package))
+    return [DefaultInfo(files = depset([out]))]
+
+_root = rule(
+    doc = "The root module of a schema crate.",
+    implementation = _root_impl,
+)
+
+def capos_schema(name, srcs, imports = [], deps = ["//schema/wire:schema_wire", "@crates//:capnp"], **kwargs):
+    """A crate with the generated code of Cap'n Proto files.
+
+    For each `x.capnp`: `name::x`, its values, method table, client and server, and
+    `name::x_capnp`, the stock generator's code of its structs. Compiles for kernel, user
+    programs and host alike, and allocates nothing.
 
     Args:
       name: target and crate name.
       srcs: .capnp files of one folder; they may import each other.
+      imports: files of the folder that they import and that get no code here.
       deps: what the generated code needs.
       **kwargs: as for capos_library.
     """
-    _bindings(
+    schema_bindings(
         name = name + ".bindings",
         srcs = srcs,
+        imports = imports,
     )
+    _root(name = name + ".rs")
     capos_library(
         name = name,
-        srcs = ["lib.rs"],
+        srcs = [":" + name + ".rs"],
         compile_data = [":" + name + ".bindings"],
         rustc_env = {"SCHEMA_BINDINGS": "$(execpath :%s.bindings)" % name},
         deps = deps,

@@ -57,9 +57,31 @@ def _build_std_impl(ctx):
     )
     return [DefaultInfo(files = depset(outs))]
 
+def _one_configuration_impl(_settings, _attr):
+    return {
+        "//command_line_option:platforms": str(Label("//platforms:host")),
+        "//platforms:profile": "release",
+        "//platforms:variant": "",
+        "@rules_rust//rust/settings:extra_rustc_flags": [],
+    }
+
+# The target is an argument here and not a configuration, and profiles do not reach the
+# standard library: built once, whoever asks.
+_one_configuration = transition(
+    implementation = _one_configuration_impl,
+    inputs = [],
+    outputs = [
+        "//command_line_option:platforms",
+        "//platforms:profile",
+        "//platforms:variant",
+        "@rules_rust//rust/settings:extra_rustc_flags",
+    ],
+)
+
 build_std = rule(
     doc = "The part of the standard library that bare targets have.",
     implementation = _build_std_impl,
+    cfg = _one_configuration,
     attrs = {
         "alloc_cfgs": attr.string_list(doc = "cfgs for the alloc crate alone."),
         "rustc": attr.label(allow_single_file = True, executable = True, cfg = "exec"),
@@ -67,5 +89,6 @@ build_std = rule(
         "srcs": attr.label_list(allow_files = True),
         "target": attr.string(mandatory = True, doc = "A triple, or the stem of the specification's file name."),
         "target_json": attr.string(doc = "A target specification; empty for a built-in triple."),
+        "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
 )

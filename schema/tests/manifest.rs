@@ -12,7 +12,7 @@ fn a_manifest_survives_its_wire_form() {
         let mut grants = process.init_grants(2);
         let mut first = grants.reborrow().get(0);
         first.set_name("requests");
-        first.set_endpoint("echo");
+        first.init_endpoint().set_name("echo");
         let mut second = grants.get(1);
         second.set_name("peer");
         let mut client = second.init_client();

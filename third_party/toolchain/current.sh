@@ -26,7 +26,9 @@ choose_lock() {
       LOCK_FILE=$CACHE/current/lock
       NOTICE="NOT the pinned tool chain: CAPOS_TOOLCHAIN=current asks for the suite's current packages; to adopt them: cp $LOCK_FILE $pinned"
       if [[ ! -e $LOCK_FILE ]]; then current_lock; fi
+      local pinned_id=$LOCK_ID
       use_lock
+      if [[ $LOCK_ID == "$pinned_id" ]]; then NOTICE=''; fi
       ;;
     *) die "CAPOS_TOOLCHAIN is '$CAPOS_TOOLCHAIN'; it is either 'pinned', the default, or 'current'" ;;
   esac
@@ -53,24 +55,30 @@ current_lock() {
   fi
 }
 
+# Says at the end of the run what it was built with: always the notice, and the
+# difference again if this run fell back.
+repeat_notice() {
+  if [[ -n ${FELL_BACK:-} ]]; then lock_difference "$TOOLCHAIN/lock" "$LOCK_FILE" >&2; fi
+  say "$NOTICE"
+}
+
 # Brings the root file system of the lock in force into the cache, falling back to
 # the current set if the pinned one is gone.
 ensure_root() {
-  local status=0
   if [[ -e $ROOT/.complete ]]; then return; fi
-  setup_root "$LOCK_FILE" || status=$?
-  if ((status == 0)); then return; fi
-  ((status == FETCH_GONE)) || exit "$status"
+  setup_root "$LOCK_FILE"
+  if ((${#FETCH_MISSING[@]} == 0)); then return; fi
   say "=============================================================================="
   say "the mirror no longer has: ${FETCH_MISSING[*]}"
   say "falling back from $LOCK_FILE to the suite's current packages, all of them"
   say "=============================================================================="
   current_lock
+  FELL_BACK=yes
   if [[ $LOCK_FILE == "$TOOLCHAIN/lock" ]]; then : >"$CACHE/current/instead-of-$LOCK_ID"; fi
   choose_lock
   STEP=0
-  if [[ ! -e $ROOT/.complete ]]; then
-    setup_root "$LOCK_FILE" ||
-      die "the mirror does not have ${FETCH_MISSING[*]} although its own index names it; it is being updated, try again in a while"
-  fi
+  if [[ -e $ROOT/.complete ]]; then return; fi
+  setup_root "$LOCK_FILE"
+  ((${#FETCH_MISSING[@]} == 0)) ||
+    die "the mirror does not have ${FETCH_MISSING[*]} although its own index names it; it is being updated, try again in a while"
 }

@@ -104,8 +104,9 @@ fetch_row() {
     if ((have == size)); then
       sum=$(sha256_of "$part")
       if [[ $sum == "$sha256" ]]; then
-        chmod 644 "$part" && mv -f "$part" "$dir/$sha256.deb"
-        return 0
+        if chmod 644 "$part" && mv -f "$part" "$dir/$sha256.deb"; then return 0; fi
+        FETCH_ERROR="$what: cannot be written to $dir"
+        return 1
       fi
       FETCH_ERROR="$what: the mirror's file has the sha256 $sum, the lock asks for $sha256"
       rm -f "$part"
@@ -122,10 +123,11 @@ fetch_row() {
   return 1
 }
 
-# Says goodbye to files in folder $1 that claim a hash of the lock and do not have it.
+# Removes from folder $1 what has the name of a row of $2… and not its hash.
 drop_damaged() {
   local dir=$1 row file
-  for row in "${!LOCK_NAME[@]}"; do
+  shift
+  for row in "$@"; do
     file=$dir/${LOCK_SHA256[row]}.deb
     [[ -e $file ]] && printf '%s  %s\n' "${LOCK_SHA256[row]}" "$file"
   done | sha256sum --check --quiet 2>/dev/null | while IFS= read -r file; do
@@ -136,8 +138,8 @@ drop_damaged() {
 }
 
 # Fetches the rows of the lock that are given as $3… (all if none is) into folder
-# $1 from mirror $2. Needs read_lock. The rows' names that the mirror no longer
-# has are left in FETCH_MISSING.
+# $1 from mirror $2. Needs read_lock. What the mirror no longer has is left in
+# FETCH_MISSING, which is empty if all is there; any other failure ends the run.
 fetch() {
   local dir=$1 mirror=$2 row done_rows=0 done_bytes=0 bytes=0 jobs=${CAPOS_FETCH_JOBS:-4} channel line
   local -a rows todo=() parts
@@ -149,7 +151,7 @@ fetch() {
   lock "$dir/.lock"
   local handle=$LOCK_HANDLE
   rm -f "$dir/.stop"
-  drop_damaged "$dir"
+  drop_damaged "$dir" "${rows[@]}"
   for row in "${rows[@]}"; do
     bytes=$((bytes + LOCK_SIZE[row]))
     if [[ -e $dir/${LOCK_SHA256[row]}.deb ]]; then
@@ -165,7 +167,7 @@ fetch() {
   exec {channel}<>"$pipe"
   rm -f "$pipe"
   FETCH_MISSING=()
-  local failed='' next=0 now
+  local failed='' next=0 now begun=''
   while ((next < ${#todo[@]} && ${#FETCH_MISSING[@]} == 0)) && [[ -z $failed ]] || ((${#running[@]})); do
     while ((${#running[@]} < jobs && next < ${#todo[@]} && ${#FETCH_MISSING[@]} == 0)) && [[ -z $failed ]]; do
       row=${todo[next]} next=$((next + 1))
@@ -176,7 +178,12 @@ fetch() {
         printf '%s %s %s\n' "$row" "$status" "$FETCH_ERROR" >&"$channel"
       ) &
     done
-    if read -r -t 0.5 -u "$channel" line; then
+    # On a busy machine the time can be up in the middle of a line: what was read of it
+    # is kept, or its worker would be waited for without end.
+    if ! read -r -t 0.5 -u "$channel" line; then
+      begun+=$line
+    else
+      line=$begun$line begun=''
       row=${line%% *} line=${line#* }
       unset "running[$row]"
       case ${line%% *} in
@@ -198,7 +205,6 @@ fetch() {
   unlock "$handle"
   if [[ -t 2 ]] && ((${#todo[@]})) && [[ -n $failed || ${#FETCH_MISSING[@]} -gt 0 ]]; then printf '\n' >&2; fi
   if [[ -n $failed ]]; then die "$failed (from $mirror); run the same command again to continue where it stopped"; fi
-  if ((${#FETCH_MISSING[@]})); then return "$FETCH_GONE"; fi
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
@@ -206,11 +212,10 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   STEPS=1
   step packages
   read_lock "$1"
-  status=0
-  fetch "$2" "${3%/}" || status=$?
-  if ((status == FETCH_GONE)); then
+  fetch "$2" "${3%/}"
+  if ((${#FETCH_MISSING[@]})); then
     say "the mirror no longer has: ${FETCH_MISSING[*]}"
-    exit "$status"
+    exit "$FETCH_GONE"
   fi
   step_done "${#LOCK_NAME[@]} packages, $(mb "$LOCK_BYTES") MB verified,"
 fi

@@ -65,10 +65,11 @@ check_network() {
 # Does with the machine's own unshare what the sandbox will do. Without one the
 # check waits for bubblewrap, which is among the first packages.
 check_namespaces_early() {
-  local inner='unshare --user --map-root-user --net --mount --pid --fork --mount-proc true' words
+  local -a inner=(unshare --user --map-root-user --net --mount --pid --fork --mount-proc true)
+  local words
   command -v unshare >/dev/null || return 0
-  if ((EUID == 0)) && words=$(unshare --mount --net --uts --ipc $inner 2>&1); then return 0; fi
-  if words=$(unshare --user --map-root-user --mount --net --uts --ipc $inner 2>&1); then return 0; fi
+  if ((EUID == 0)) && words=$(unshare --mount --net --uts --ipc "${inner[@]}" 2>&1); then return 0; fi
+  if words=$(unshare --user --map-root-user --mount --net --uts --ipc "${inner[@]}" 2>&1); then return 0; fi
   namespaces_refused "${words##*$'\n'}"
 }
 
@@ -87,7 +88,7 @@ namespaces_refused() {
     advice='an administrator could run: sysctl kernel.apparmor_restrict_unprivileged_userns=0'
   elif [[ $(setting kernel.unprivileged_userns_clone) == 0 ]] && ((EUID != 0)); then
     advice='an administrator could run: sysctl kernel.unprivileged_userns_clone=1'
-  elif [[ $(setting user.max_user_namespaces) == 0 ]]; then
+  elif [[ $(setting user.max_user_namespaces) == 0 || ${1:-} == *'No space left on device'* ]]; then
     advice='an administrator could run: sysctl user.max_user_namespaces=10000'
   else
     advice='in a container, whoever starts it could allow them (for instance --privileged, or --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined --cap-add SYS_ADMIN)'

@@ -54,7 +54,9 @@ sandbox_arguments() {
     --dev /dev --dev-bind /proc /proc --ro-bind /sys /sys
     --tmpfs /tmp --dir /run --dir /var/tmp --dir /root
   )
-  if [[ $mode == user ]]; then SANDBOX+=(--unshare-user --uid 0 --gid 0); fi
+  # The capabilities are over the new user namespace alone. Without them the user
+  # namespaces that Bazel makes inside could not map their root.
+  if [[ $mode == user ]]; then SANDBOX+=(--unshare-user --uid 0 --gid 0 --cap-add ALL); fi
   if [[ $net == yes ]]; then
     file=$(readlink -f /etc/resolv.conf || true)
     if [[ -r $file ]]; then SANDBOX+=(--ro-bind "$file" /etc/resolv.conf); fi
@@ -110,6 +112,8 @@ HOLDER_PROGRAM='
   state=$1 every=$2 alone=0
   read -r stat </proc/$$/stat
   set -- ${stat##*) }
+  sleeper=
+  trap "kill \$sleeper; exit" TERM
   printf "%s %s\n" $$ ${20} >"$state/holder.new" && mv "$state/holder.new" "$state/holder"
   while [ $alone -lt 2 ]; do
     sleep $every & sleeper=$!

@@ -11,12 +11,15 @@
 # of every action's key.
 lock_id() { cat "$1" "$TOOLCHAIN/rootfs.sh" | hash16; }
 
-# Brings the root file system of lock file $1 to $ROOT. Returns FETCH_GONE if the
-# mirror no longer has some of the packages.
+# Brings the root file system of lock file $1 to $ROOT. If the mirror no longer has
+# some of the packages, they are left in FETCH_MISSING and there is no $ROOT; any
+# other failure ends the run. Not to be called in a condition: bash would then go on
+# after a command that failed.
 setup_root() {
-  local lock_file=$1 row mirror new status=0 unpacked=0 running=0
+  local lock_file=$1 row mirror new unpacked=0 running=0 jobs
   local -a first=() rest=()
   umask 022
+  FETCH_MISSING=()
   preflight "$CACHE"
   mirror=$(require_mirror)
   read_lock "$lock_file"
@@ -37,22 +40,23 @@ setup_root() {
   for row in "${!LOCK_NAME[@]}"; do
     if is_first_package "${LOCK_NAME[row]}"; then first+=("$row"); else rest+=("$row"); fi
   done
-  fetch "$CACHE/debs" "$mirror" "${first[@]}" || status=$?
-  if ((status == 0)); then
+  fetch "$CACHE/debs" "$mirror" "${first[@]}"
+  if ((${#FETCH_MISSING[@]} == 0)); then
     for row in "${first[@]}"; do unpack_deb "$CACHE/debs/${LOCK_SHA256[row]}.deb" "$new"; done
     ROOT=$new probe_sandbox || namespaces_refused "$SANDBOX_ERROR"
-    fetch "$CACHE/debs" "$mirror" || status=$?
+    fetch "$CACHE/debs" "$mirror"
   fi
-  if ((status)); then
+  if ((${#FETCH_MISSING[@]})); then
     rm -rf "$new"
     unlock "$handle"
-    return "$status"
+    return
   fi
   step_done "${#LOCK_NAME[@]} packages, $(mb "$LOCK_BYTES") MB, every hash verified,"
 
   step unpack
+  jobs=$(nproc)
   for row in "${rest[@]}"; do
-    if ((running >= $(nproc))); then
+    if ((running >= jobs)); then
       wait -n || die "a package could not be unpacked (see above)"
       running=$((running - 1)) unpacked=$((unpacked + 1))
       progress "$((unpacked + ${#first[@]})) of ${#LOCK_NAME[@]} packages,"
@@ -75,6 +79,8 @@ setup_root() {
   fi
   unlock "$handle"
   step_done "root file system of $(du -sm --apparent-size "$ROOT" | cut -f1) MB,"
+  local -a roots=("$CACHE"/root/*/)
+  if ((${#roots[@]} > 1)); then say "the cache holds $((${#roots[@]} - 1)) other tool chain(s); './bazelw prune' removes what this checkout does not use"; fi
 }
 
 # Sets CRATES to the folder of the vendored crates of the workspace's Cargo.lock,

@@ -3,9 +3,21 @@
 //! In a kernel, a user program or a plain host build these are `core`'s own types and cost
 //! nothing; under `cfg(loom)` they are loom's, so a model explores the very code that runs.
 //! Concurrent crates take their atomics and interior mutability from here and nowhere else.
+//!
+//! Also here, because it needs `unsafe`: [`BlockMemory`], the ring block in real memory. It is
+//! not modelled; `abi/ring` reaches it through a trait that models implement for themselves.
 #![cfg_attr(not(loom), no_std)]
 
+mod block;
 pub mod cell;
+#[cfg(loom)]
+mod checked_cell;
+#[cfg(loom)]
+mod model;
+
+pub use block::BlockMemory;
+#[cfg(loom)]
+pub use checked_cell::CheckedCell;
 
 /// Atomic types and fences.
 pub mod atomic {
@@ -31,4 +43,8 @@ pub fn spin_hint() {
 }
 
 #[cfg(loom)]
-pub use loom::{model, sync::Arc, thread};
+pub use {
+    loom::sync::{Arc, Mutex, MutexGuard},
+    loom::thread,
+    model::{explore, model},
+};

@@ -21,6 +21,7 @@ pub enum Syscall {
 
 impl Syscall {
     /// The syscall with this number.
+    #[inline]
     pub const fn from_number(number: u64) -> Option<Self> {
         match number {
             0 => Some(Self::CapEnter),
@@ -47,16 +48,19 @@ impl EnterFlags {
 
 impl EnterResult {
     /// `count` completions wait; `flags` are [`EnterFlags`].
+    #[inline]
     pub const fn new(count: u32, flags: u32) -> Self {
         Self(count as u64 | (flags as u64) << 32)
     }
 
     /// Completions in the queue, old ones included.
+    #[inline]
     pub const fn count(self) -> u32 {
         self.0 as u32
     }
 
     /// [`EnterFlags`].
+    #[inline]
     pub const fn flags(self) -> u32 {
         (self.0 >> 32) as u32
     }

@@ -93,26 +93,31 @@ impl CapSlot {
     pub const NONE: Self = Self(0);
 
     /// The slot `index` in its `generation`.
+    #[inline]
     pub const fn new(index: u32, generation: u32) -> Self {
         Self(index as u64 | (generation as u64) << 32)
     }
 
     /// The position in the table.
+    #[inline]
     pub const fn index(self) -> u32 {
         self.0 as u32
     }
 
     /// Which filling of that position.
+    #[inline]
     pub const fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
     /// The value as it stands in an SQE.
+    #[inline]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
     /// The slot that stands in an SQE.
+    #[inline]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -142,26 +147,31 @@ impl ReplyToken {
     pub const NONE: Self = Self(0);
 
     /// The record `index` in its `generation`.
+    #[inline]
     pub const fn new(index: u32, generation: u32) -> Self {
         Self(index as u64 | (generation as u64) << 32)
     }
 
     /// The record's position.
+    #[inline]
     pub const fn index(self) -> u32 {
         self.0 as u32
     }
 
     /// Which use of that record.
+    #[inline]
     pub const fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
     /// The value as it stands in an SQE or CQE.
+    #[inline]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 
     /// The token that stands in an SQE or CQE.
+    #[inline]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }

@@ -18,13 +18,17 @@ mod ring_block;
 mod sqe;
 mod status;
 mod time;
+mod transfer;
 
 pub use capset::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 pub use cqe::{Cqe, CqeFlags};
 pub use enter::{EnterFlags, EnterResult, NEVER, Syscall, UNKNOWN_SYSCALL};
 pub use ids::{CapSlot, Pid, ReplyToken, ThreadRef, Tid};
 pub use opcode::Opcode;
-pub use ring_block::{INLINE_BYTES, RingBlock, RingConsumerLine, RingFlags, RingProducerLine};
+pub use ring_block::{
+    INLINE_BYTES, RingBlock, RingConsumerLine, RingFlags, RingProducerLine, RingWord,
+};
 pub use sqe::{Sqe, SqeFlags};
 pub use status::{ExceptionKind, Status};
 pub use time::TimePage;
+pub use transfer::{Transfer, TransferMode};

@@ -31,6 +31,7 @@ pub enum Opcode {
 
 impl Opcode {
     /// The operation with this number.
+    #[inline]
     pub const fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             0 => Self::Nop,
@@ -49,6 +50,7 @@ impl Opcode {
     }
 
     /// Whether only the ring's own thread, inside `cap_enter`, may dispatch it.
+    #[inline]
     pub const fn is_thread_owned(self) -> bool {
         matches!(self, Self::Call | Self::Park | Self::ParkBench)
     }

@@ -11,7 +11,9 @@
 //! ```
 //!
 //! Indices are free-running `u32`; an entry's position is the index modulo the queue's size.
-//! The completion queue has twice the entries of the submission queue.
+//! The completion queue has twice the entries of the submission queue. A CQE's inline slot has
+//! the CQE's position; an SQE names the inline slot it uses, because the slot stays in use until
+//! the operation completes while the SQE's own place is free as soon as it is consumed.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -51,8 +53,37 @@ pub struct RingConsumerLine {
 pub struct RingFlags;
 
 impl RingFlags {
-    /// A kernel poller sleeps: enter the kernel after publishing.
+    /// No kernel poller looks at the submission queue (there is none, or it sleeps): enter the
+    /// kernel after publishing.
     pub const NEED_WAKEUP: u32 = 1 << 0;
+}
+
+/// The shared 32-bit words, by their offset in the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum RingWord {
+    /// [`RingProducerLine::sq_tail`], written by the user.
+    SqTail = RingBlock::PRODUCER_LINE + core::mem::offset_of!(RingProducerLine, sq_tail),
+    /// [`RingProducerLine::cq_head`], written by the user.
+    CqHead = RingBlock::PRODUCER_LINE + core::mem::offset_of!(RingProducerLine, cq_head),
+    /// [`RingConsumerLine::sq_head`], written by the kernel.
+    SqHead = RingBlock::CONSUMER_LINE + core::mem::offset_of!(RingConsumerLine, sq_head),
+    /// [`RingConsumerLine::cq_tail`], written by the kernel.
+    CqTail = RingBlock::CONSUMER_LINE + core::mem::offset_of!(RingConsumerLine, cq_tail),
+    /// [`RingConsumerLine::flags`], written by the kernel.
+    Flags = RingBlock::CONSUMER_LINE + core::mem::offset_of!(RingConsumerLine, flags),
+    /// Entries of the submission queue, written once by the kernel.
+    SqEntries = RingBlock::GEOMETRY,
+    /// Entries of the completion queue, written once by the kernel.
+    CqEntries = RingBlock::GEOMETRY + 4,
+}
+
+impl RingWord {
+    /// Bytes from the start of the block.
+    #[inline]
+    pub const fn offset(self) -> usize {
+        self as usize
+    }
 }
 
 /// Offsets of a ring with a given number of submission entries.
@@ -72,6 +103,7 @@ impl RingBlock {
     pub const ENTRIES: usize = 256;
 
     /// The layout for `sq_entries`, a power of two of at most [`MAX_SQ_ENTRIES`].
+    #[inline]
     pub const fn new(sq_entries: u32) -> Option<Self> {
         if sq_entries.is_power_of_two() && sq_entries <= MAX_SQ_ENTRIES {
             Some(Self { sq_entries })
@@ -81,48 +113,58 @@ impl RingBlock {
     }
 
     /// Entries of the submission queue.
+    #[inline]
     pub const fn sq_entries(self) -> u32 {
         self.sq_entries
     }
 
     /// Entries of the completion queue.
+    #[inline]
     pub const fn cq_entries(self) -> u32 {
         self.sq_entries * 2
     }
 
     /// Offset of the SQE with this index.
+    #[inline]
     pub const fn sqe(self, index: u32) -> usize {
         Self::ENTRIES + (index & (self.sq_entries() - 1)) as usize * size_of::<Sqe>()
     }
 
+    #[inline]
     const fn cqes(self) -> usize {
         Self::ENTRIES + self.sq_entries() as usize * size_of::<Sqe>()
     }
 
     /// Offset of the CQE with this index.
+    #[inline]
     pub const fn cqe(self, index: u32) -> usize {
         self.cqes() + (index & (self.cq_entries() - 1)) as usize * size_of::<Cqe>()
     }
 
+    #[inline]
     const fn sq_inline(self) -> usize {
         self.cqes() + self.cq_entries() as usize * size_of::<Cqe>()
     }
 
-    /// Offset of the inline slot that belongs to the SQE with this index.
-    pub const fn sqe_inline(self, index: u32) -> usize {
-        self.sq_inline() + (index & (self.sq_entries() - 1)) as usize * INLINE_BYTES
+    /// Offset of the inline slot an SQE names by this number.
+    #[inline]
+    pub const fn sqe_inline(self, slot: u32) -> usize {
+        self.sq_inline() + (slot & (self.sq_entries() - 1)) as usize * INLINE_BYTES
     }
 
+    #[inline]
     const fn cq_inline(self) -> usize {
         self.sq_inline() + self.sq_entries() as usize * INLINE_BYTES
     }
 
     /// Offset of the inline slot that belongs to the CQE with this index.
+    #[inline]
     pub const fn cqe_inline(self, index: u32) -> usize {
         self.cq_inline() + (index & (self.cq_entries() - 1)) as usize * INLINE_BYTES
     }
 
     /// Bytes of the whole block.
+    #[inline]
     pub const fn size(self) -> usize {
         self.cq_inline() + self.cq_entries() as usize * INLINE_BYTES
     }

@@ -6,19 +6,25 @@ use crate::{CapSlot, ReplyToken};
 
 /// One request, 64 bytes. Fields an operation does not use must be zero.
 ///
-/// | operation | cap | arg | address | result_address | length |
-/// |---|---|---|---|---|---|
-/// | CALL | target | deadline in ns, 0 none | parameters¹ | results¹ | parameter bytes |
-/// | RECV | endpoint | | buffer¹ | | |
-/// | RETURN | endpoint² | reply token | results¹ | buffer² | result bytes |
-/// | RELEASE | slot | | | | |
-/// | CANCEL | | user data of the target | | | |
-/// | PARK | park space | address of the word | expected value | timeout in ns | |
-/// | UNPARK | park space | address of the word | how many at most | | |
+/// | operation | cap | arg | address | result_address | length | method |
+/// |---|---|---|---|---|---|---|
+/// | CALL | target | deadline in ns, 0 none | parameters¹ | results² | parameter bytes | ordinal |
+/// | RECV | endpoint | | | buffer² | | |
+/// | RETURN | endpoint³ | reply token | results¹ | buffer²³ | result bytes | kind⁴ |
+/// | RELEASE | slot | | | | | |
+/// | CANCEL | | user data of the target | | | | |
+/// | PARK | park space | address of the word | expected value | timeout in ns | | |
+/// | UNPARK | park space | address of the word | how many at most | | | |
 ///
-/// ¹ only with `BY_ADDRESS` or `REGISTERED`; otherwise the payload is in the inline slot of
-/// the SQE (parameters, results given back) or of the CQE (what arrives).
-/// ² only with `THEN_RECV`.
+/// What goes out is `length` bytes, followed at the next multiple of 8 by `transfers`
+/// [`Transfer`](crate::Transfer)s. What comes in is at most `result_capacity` bytes.
+///
+/// ¹ with `BY_ADDRESS` an address, with `REGISTERED` an offset into registered buffer `buffer`;
+/// with neither zero, and the payload is in inline slot number `buffer`.
+/// ² with `RESULT_BY_ADDRESS` an address, with `RESULT_REGISTERED` an offset into registered
+/// buffer `result_buffer`; with neither zero, and what comes is in the CQE's inline slot.
+/// ³ only with `THEN_RECV`.
+/// ⁴ only with `EXCEPTION`: an [`ExceptionKind`](crate::ExceptionKind); the payload is its message.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -28,7 +34,7 @@ pub struct Sqe {
     pub opcode: u8,
     /// [`SqeFlags`].
     pub flags: u8,
-    /// CALL: the method's ordinal.
+    /// CALL: the method's ordinal. RETURN of an exception: its kind.
     pub method: u16,
     /// Bytes of payload.
     pub length: u32,
@@ -42,14 +48,17 @@ pub struct Sqe {
     pub address: u64,
     /// See the table.
     pub result_address: u64,
-    /// Bytes that fit at `result_address` (CALL) or `address` (RECV).
+    /// Bytes that fit at `result_address`.
     pub result_capacity: u32,
     /// How many capability descriptors follow the payload.
     pub transfers: u16,
-    /// With `REGISTERED`: the registered buffer that `address` is an offset into.
+    /// The inline slot that holds the payload; with `REGISTERED` the registered buffer that
+    /// `address` is an offset into.
     pub buffer: u16,
+    /// With `RESULT_REGISTERED`: the registered buffer that `result_address` is an offset into.
+    pub result_buffer: u16,
     /// Zero.
-    pub reserved: u64,
+    pub reserved: [u16; 3],
 }
 
 /// Bits of [`Sqe::flags`].
@@ -64,17 +73,23 @@ impl SqeFlags {
     pub const BY_ADDRESS: u8 = 1 << 2;
     /// The payload is in a registered buffer.
     pub const REGISTERED: u8 = 1 << 3;
+    /// What comes in goes to `result_address` in the caller's memory.
+    pub const RESULT_BY_ADDRESS: u8 = 1 << 4;
+    /// What comes in goes to a registered buffer.
+    pub const RESULT_REGISTERED: u8 = 1 << 5;
     /// Every bit with a meaning.
-    pub const KNOWN: u8 = Self::THEN_RECV | Self::EXCEPTION | Self::BY_ADDRESS | Self::REGISTERED;
+    pub const KNOWN: u8 = (1 << 6) - 1;
 }
 
 impl Sqe {
     /// The capability slot.
+    #[inline]
     pub const fn cap_slot(&self) -> CapSlot {
         CapSlot::from_bits(self.cap)
     }
 
     /// RETURN: the call that is answered.
+    #[inline]
     pub const fn reply_token(&self) -> ReplyToken {
         ReplyToken::from_bits(self.arg)
     }

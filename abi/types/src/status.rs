@@ -1,13 +1,14 @@
 //! How an operation ended.
 
 /// The status of a CQE: what happened on the way. What the service itself thought of the
-/// request is an exception in the payload, marked by [`Status::Exception`].
+/// request is an exception, marked by [`Status::Exception`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
     /// Done; the payload holds the results.
     Ok = 0,
-    /// The service answered with a typed exception; the payload holds it.
+    /// The service answered with an exception: its [`ExceptionKind`] is in the CQE's `method`,
+    /// its message (UTF-8) is the payload.
     Exception = 1,
     /// The slot is empty or stale, or the object behind it is gone.
     Disconnected = 2,
@@ -85,4 +86,18 @@ pub enum ExceptionKind {
     Unimplemented = 3,
     /// A parameter has a value the method does not take.
     InvalidArgument = 4,
+}
+
+impl ExceptionKind {
+    /// The kind with this number.
+    pub const fn from_number(number: u16) -> Option<Self> {
+        Some(match number {
+            0 => Self::Failed,
+            1 => Self::Overloaded,
+            2 => Self::Disconnected,
+            3 => Self::Unimplemented,
+            4 => Self::InvalidArgument,
+            _ => return None,
+        })
+    }
 }

@@ -17,10 +17,11 @@ fn an_sqe_is_these_bytes() {
         result_capacity: 0x6061_6263,
         transfers: 0x6465,
         buffer: 0x6667,
-        reserved: 0,
+        result_buffer: 0x7071,
+        reserved: [0; 3],
     };
     let golden = "0305030207060504171615141312111023222120272625243332313037363534\
-                  4746454443424140575655545352515063626160656467660000000000000000";
+                  4746454443424140575655545352515063626160656467667170000000000000";
     assert_eq!(hex(sqe.as_bytes()), golden);
 }
 
@@ -29,7 +30,7 @@ fn a_cqe_is_these_bytes() {
     let cqe = Cqe {
         user_data: 0x1011_1213_1415_1617,
         status: Status::DeadlineExpired as u8,
-        flags: CqeFlags::TRANSFERS,
+        flags: CqeFlags::BY_ADDRESS | 3 << CqeFlags::TRANSFERS_SHIFT,
         method: 0x0203,
         length: 0x0405_0607,
         badge: 0x2021_2223_2425_2627,
@@ -37,8 +38,19 @@ fn a_cqe_is_these_bytes() {
     };
     assert_eq!(
         hex(cqe.as_bytes()),
-        "17161514131211100b0403020706050427262524232221203332313037363534"
+        "17161514131211100b3103020706050427262524232221203332313037363534"
     );
+    assert_eq!((cqe.transfers(), cqe.status()), (3, Some(Status::DeadlineExpired)));
+}
+
+#[test]
+fn a_transfer_is_these_bytes() {
+    let transfer = Transfer {
+        slot: CapSlot::new(0x2021_2223, 0x2425_2627).to_bits(),
+        mode: TransferMode::Move as u32,
+        reserved: 0,
+    };
+    assert_eq!(hex(transfer.as_bytes()), "23222120272625240100000000000000");
 }
 
 #[test]
@@ -56,6 +68,22 @@ fn the_default_ring_is_laid_out_like_this() {
     assert_eq!((block.cqe(0), block.cqe(127), block.cqe(128)), (4352, 4352 + 127 * 32, 4352));
     assert_eq!((block.sqe_inline(0), block.cqe_inline(0)), (8448, 16640));
     assert_eq!(block.size(), 33024);
+}
+
+#[test]
+fn the_shared_words_lie_here() {
+    let words = [
+        (RingWord::SqTail, 0),
+        (RingWord::CqHead, 4),
+        (RingWord::SqHead, 64),
+        (RingWord::CqTail, 68),
+        (RingWord::Flags, 72),
+        (RingWord::SqEntries, 128),
+        (RingWord::CqEntries, 132),
+    ];
+    for (word, offset) in words {
+        assert_eq!(word.offset(), offset, "{word:?}");
+    }
 }
 
 #[test]
@@ -78,6 +106,12 @@ fn numbers_and_names_agree() {
             assert_eq!(status as u8, number);
         }
     }
+    for number in 0..=u16::MAX {
+        if let Some(kind) = ExceptionKind::from_number(number) {
+            assert_eq!(kind as u16, number);
+        }
+    }
+    assert_eq!((0..=u16::MAX).filter(|n| ExceptionKind::from_number(*n).is_some()).count(), 5);
     assert_eq!((0..=u8::MAX).filter(|n| Opcode::from_number(*n).is_some()).count(), 11);
     assert_eq!((0..=u8::MAX).filter(|n| Status::from_number(*n).is_some()).count(), 18);
 }

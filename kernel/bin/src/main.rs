@@ -2,16 +2,15 @@
 #![no_std]
 #![no_main]
 
-use abi_report::Exit;
 use kernel_arch::{cpu, println};
-use kernel_sys::{Machine, boot, fatal};
+use kernel_sys::{Machine, boot, report};
 
 kernel_sys::kernel_main!(main);
 
 fn main(machine: &'static Machine) -> ! {
     boot::print_summary(machine);
     if machine.options.run_summary && machine.options.exit_debug {
-        fatal::leave(Exit::Pass);
+        report::leave(machine);
     }
     println!();
     println!("capOS is up. There is nothing to run yet: Ctrl-A X leaves QEMU.");

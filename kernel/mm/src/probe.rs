@@ -29,15 +29,21 @@ pub enum UserProbe {
     UserReadsKernel,
     /// User mode writes its own code.
     UserWritesCode,
-    /// User mode makes a misaligned access with alignment checks on: #AC.
-    UserMisaligned,
+    /// User mode runs with the flags that could harm a careless kernel: direction, nested task,
+    /// alignment check (which turns SMAP off).
+    UserSetsFlags,
+    /// User mode runs in single steps.
+    UserSingleSteps,
 }
 
 /// Where the pages go: code, and a stack beside it.
 const CODE: u64 = 0x40_0000;
 const DATA: u64 = 0x40_2000;
-/// RFLAGS bits: always set; alignment check.
+/// RFLAGS: the bit that is always set, single step, direction, nested task, alignment check.
 const FLAGS: u64 = 1 << 1;
+const FLAG_TF: u64 = 1 << 8;
+const FLAG_DF: u64 = 1 << 10;
+const FLAG_NT: u64 = 1 << 14;
 const FLAG_AC: u64 = 1 << 18;
 
 /// Machine code for a probe; each ends in an invalid instruction, so user mode always faults.
@@ -51,8 +57,10 @@ fn code(probe: UserProbe) -> &'static [u8] {
         UserProbe::UserReadsKernel => &[0x48, 0xc7, 0xc0, 0, 0, 0, 0x80, 0x8a, 0x00, 0x0f, 0x0b],
         // lea rax, [rip]; mov byte [rax], 0; ud2
         UserProbe::UserWritesCode => &[0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc6, 0x00, 0x00, 0x0f, 0x0b],
-        // mov rax, [rsp - 15]; ud2
-        UserProbe::UserMisaligned => &[0x48, 0x8b, 0x44, 0x24, 0xf1, 0x0f, 0x0b],
+        // ud2
+        UserProbe::UserSetsFlags => &[0x0f, 0x0b],
+        // nop; ud2
+        UserProbe::UserSingleSteps => &[0x90, 0x0f, 0x0b],
         // ret
         UserProbe::KernelReads | UserProbe::KernelWrites | UserProbe::KernelExecutes => &[0xc3],
     }
@@ -95,7 +103,11 @@ pub fn run(probe: UserProbe) -> Result<Option<Fault>, OutOfMemory> {
     };
     let _code = UserPage::new(CODE, access, code(probe))?;
     let _data = UserPage::new(DATA, Access::Write, &[])?;
-    let flags = if probe == UserProbe::UserMisaligned { FLAGS | FLAG_AC } else { FLAGS };
+    let flags = match probe {
+        UserProbe::UserSetsFlags => FLAGS | FLAG_DF | FLAG_NT | FLAG_AC,
+        UserProbe::UserSingleSteps => FLAGS | FLAG_TF,
+        _ => FLAGS,
+    };
     // SAFETY: the pages are mapped and ours; what is executed is a `ret`, or user code that faults.
     Ok(unsafe {
         match probe {

@@ -9,6 +9,7 @@ use crate::image::{self, Image};
 use core::fmt;
 use core_address::{Frame, FrameRange, PAGE_SIZE, PhysAddr, VirtAddr};
 use core_frames::Order;
+use core_paging::entry::Meaning;
 use core_paging::layout::{self, WINDOWS};
 use core_paging::plan::{self, MemoryKind as Kind};
 use core_paging::tree;
@@ -209,6 +210,35 @@ pub(crate) unsafe fn unmap_kernel(virt: VirtAddr, pages: u64, each: impl FnMut(F
             paging::flush(page);
         }
     }
+}
+
+/// What the tables in use allow, page by page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Audit {
+    /// Mapped pages of any size.
+    pub pages: u64,
+    /// Pages that can be executed.
+    pub executable: u64,
+    /// Pages that can be written and executed: there must be none.
+    pub writable_executable: u64,
+    /// Pages that user mode can reach.
+    pub user: u64,
+}
+
+/// Walks all of this CPU's page tables.
+pub fn audit() -> Audit {
+    let mut audit = Audit::default();
+    // Nobody changes the tables meanwhile.
+    let _root = ROOT.lock();
+    tree::for_each_page(&Store, paging::current_root(), &mut |mapped| {
+        audit.pages += 1;
+        audit.writable_executable += u64::from(mapped.entry.is_writable_and_executable());
+        if let Meaning::Page(_, rights) = mapped.entry.meaning(mapped.size.level()) {
+            audit.executable += u64::from(rights.access == Access::Execute);
+            audit.user += u64::from(rights.user);
+        }
+    });
+    audit
 }
 
 /// What an address leads to.

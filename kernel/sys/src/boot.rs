@@ -1,8 +1,8 @@
 //! The boot sequence, from the loader's handover to the kernel's main function.
 //!
 //! [`run`] goes as far as the loader's stack may be used: consoles, symbols, frames, own page
-//! tables. Then the boot CPU moves to a stack with a guard page and [`go_on`] does the rest: firmware
-//! tables, interrupts, clock, other CPUs, and taking the loader's memory back.
+//! tables. Then the boot CPU moves to a stack with a guard page and [`go_on`] does the rest: local
+//! APIC, other CPUs, firmware tables, clock, and taking the loader's memory back.
 
 use crate::machine::{Firmware, Machine, Memory, Module};
 use crate::steps::Steps;
@@ -140,11 +140,17 @@ fn second_part(progress: Box<Progress>) -> ! {
 fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     let Progress { handover, options, screen, symbols, mut memory, cpu, mut steps } = progress;
     steps.done("stacks");
-    let firmware = read_firmware(&handover)?;
-    steps.done("firmware tables");
-
     let apic = init_apic(&handover);
     steps.done("local APIC");
+
+    // Early: a CPU parked by the loader spins, and under emulation takes time from this one.
+    let missing_cpus = smp::start_all(&handover, cpu)?;
+    steps.done("other CPUs");
+    let (online, all) = (kernel_arch::cpu::online_count(), kernel_arch::cpu::all().len());
+    log!("cpu", "{online} of {all} CPUs in the kernel");
+
+    let firmware = read_firmware(&handover)?;
+    steps.done("firmware tables");
 
     let hpet = firmware.hpet.and_then(|phys| {
         let registers = device::map(&handover, phys, Hpet::REGISTER_BYTES).ok()?;
@@ -156,15 +162,6 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         Some((rate, source)) => log!("clock", "TSC {} kHz, {source}", rate.hz() / 1000),
         None => log!("clock", "no reference to measure the TSC with: no times in this log"),
     }
-
-    let missing_cpus = smp::start_all(&handover, cpu)?;
-    steps.done("other CPUs");
-    log!(
-        "cpu",
-        "{} of {} CPUs in the kernel",
-        kernel_arch::cpu::online_count(),
-        kernel_arch::cpu::all().len()
-    );
 
     let mut machine = Machine {
         loader: (try_string(handover.loader().0)?, try_string(handover.loader().1)?),

@@ -165,8 +165,16 @@ fn report(out: &mut Console, fatal: &Fatal<'_>) -> fmt::Result {
         control.cr0, fatal.address, root, control.cr4, control.efer
     )?;
     writeln!(out, "backtrace")?;
+    let mut last = 0;
     for (depth, named) in chain(fatal.cause, fatal.frame).enumerate() {
-        writeln!(out, "  {depth:>2} {named}")?;
+        // Recursion repeats one address: it is said once, and the depth shows how often.
+        if named.address != last {
+            writeln!(out, "  {depth:>2} {named}")?;
+        }
+        last = named.address;
+    }
+    if fatal.frames >= unwind::MAX_FRAMES {
+        writeln!(out, "  and more: {} frames are shown", unwind::MAX_FRAMES)?;
     }
     let (stopped, running) = fatal.stopped;
     if running > 0 {

@@ -7,6 +7,7 @@
 //! * [`boot`]: the sequence, step by step. [`steps`]: how long each took.
 //! * [`machine`]: what was found. [`summary`]: the same for people to read.
 //! * [`smp`]: other CPUs: starting them, giving them work.
+//! * [`report`]: the shipped kernel's own word to a harness.
 //! * [`fatal`]: panics and faults nobody expects: one report, then the end.
 #![no_std]
 
@@ -15,6 +16,7 @@ extern crate alloc;
 pub mod boot;
 pub mod fatal;
 pub mod machine;
+pub mod report;
 pub mod smp;
 pub mod steps;
 pub mod summary;

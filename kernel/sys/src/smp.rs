@@ -8,10 +8,9 @@ use kernel_arch::{log, time};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_leak, try_push};
 
-/// How long the CPUs have to report in. They need microseconds; an emulator on a busy host more.
-const START_TIMEOUT_NS: u64 = 5_000_000_000;
-/// The same as a number of looks, should there be no clock.
-const START_POLLS: u64 = 500_000_000;
+/// How long the CPUs have to report in, in ticks of the counter, whose rate is not known yet: more
+/// than two seconds on any CPU. They need microseconds; an emulator on a busy host more.
+const START_TIMEOUT_TICKS: u64 = 20_000_000_000;
 
 /// Sends every CPU the loader parked into the kernel and waits until each has reported in; how
 /// many did not.
@@ -34,16 +33,9 @@ pub(crate) fn start_all(handover: &Handover, boot: &'static PerCpu) -> Result<us
 }
 
 fn wait_until_online(blocks: &[&PerCpu]) -> usize {
-    let began = time::now_ns();
+    let began = time::ticks();
     let absent = || blocks.iter().filter(|c| c.state() == CpuState::Absent).count();
-    for _ in 0..START_POLLS {
-        let late = match (began, time::now_ns()) {
-            (Some(began), Some(now)) => now - began > START_TIMEOUT_NS,
-            _ => false,
-        };
-        if absent() == 0 || late {
-            break;
-        }
+    while absent() > 0 && time::ticks().wrapping_sub(began) < START_TIMEOUT_TICKS {
         cpu::relax();
     }
     absent()

@@ -21,7 +21,7 @@ impl fmt::Display for Bytes {
 
 /// Prints how long each step of the boot took.
 pub fn print_steps(machine: &Machine) {
-    println!("Boot steps             took µs      at µs");
+    println!("Boot steps             took us      at us");
     for step in machine.steps.timed() {
         println!(
             "  {:<18} {:>7}.{:01} {:>8}.{:01}",

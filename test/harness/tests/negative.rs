@@ -41,6 +41,10 @@ fn runner(out: &Path, behaviour: &str, words: &[&str]) -> Command {
         .args(["--guard-seconds", PATIENT, "--label", "//negative:test"])
         .arg("--program")
         .arg(from_env("GUEST"))
+        .arg("--stub")
+        .arg(from_env("STUB"))
+        .arg("--bundle")
+        .arg(from_env("BUNDLE"))
         .arg("--out")
         .arg(out)
         .args(words)
@@ -122,6 +126,11 @@ judged! {
     truncated_frame: "truncated-frame", [] => infrastructure ["truncated"];
     lost_record: "lost-record", [] => infrastructure ["out-of-sequence"];
     floods: "floods", ["--output-mib", "1"] => failed ["flood"];
+    good_through_the_loader: "good", ["--boot", "direct"] => green [];
+    panics_through_the_loader: "panics", ["--boot", "direct"] => failed ["panicked"];
+    pass_without_records_through_the_loader: "pass-without-records", ["--boot", "direct"] => failed ["no-records"];
+    triple_faults_through_the_loader: "triple-faults", ["--boot", "direct"] => infrastructure ["status-zero"];
+
     qemu_missing: "good", ["--qemu", "/nowhere/qemu"] => infrastructure ["not-started"];
     qemu_refuses: "good", ["--qemu-arg", "-no-such-option"] => infrastructure ["unknown-status"];
     qemu_quits: "good", ["--qemu", "/usr/bin/true"] => infrastructure ["status-zero"];

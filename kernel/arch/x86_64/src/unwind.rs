@@ -6,7 +6,7 @@
 use crate::paging::peek;
 
 /// The most frames a report shows: an overflowed stack has thousands of the same.
-const MAX_FRAMES: usize = 48;
+pub const MAX_FRAMES: usize = 48;
 
 /// The return addresses above a frame pointer, innermost first.
 pub fn backtrace(frame_pointer: u64) -> impl Iterator<Item = u64> {

@@ -50,6 +50,33 @@ impl Rate {
     }
 }
 
+/// Makes a counter of few bits one of 64: each wrap adds to the total.
+///
+/// It must be read at least once per wrap; a wrap that is missed is time that is lost, never time
+/// that goes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extended {
+    mask: u64,
+    last: u64,
+    total: u64,
+}
+
+impl Extended {
+    /// A counter of `bits` bits that reads `now`; the total starts at 0.
+    pub const fn new(bits: u32, now: u64) -> Extended {
+        let mask = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+        Extended { mask, last: now & mask, total: 0 }
+    }
+
+    /// The total when the counter reads `now`.
+    pub fn read(&mut self, now: u64) -> u64 {
+        let now = now & self.mask;
+        self.total = self.total.wrapping_add(now.wrapping_sub(self.last) & self.mask);
+        self.last = now;
+        self.total
+    }
+}
+
 /// Two counters read at one moment, as well as that can be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
@@ -143,6 +170,22 @@ mod tests {
         let wide = Sample { before: 900, reference: 10, after: 5000 };
         assert_eq!(start.sharper(wide), start);
         assert_eq!(wide.sharper(start), start);
+    }
+
+    #[test]
+    fn a_narrow_counter_goes_on_over_its_end() {
+        for bits in [16, 32, 64] {
+            let start = u64::MAX - 5;
+            let mut counter = Extended::new(bits, start);
+            for step in 1..100u64 {
+                assert_eq!(counter.read(start.wrapping_add(step * 3)), step * 3);
+            }
+        }
+        let mut counter = Extended::new(16, 0);
+        assert_eq!(
+            (counter.read(0xffff), counter.read(0), counter.read(0)),
+            (0xffff, 0x1_0000, 0x1_0000)
+        );
     }
 
     #[test]

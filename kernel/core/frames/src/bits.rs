@@ -118,6 +118,18 @@ impl<'a> BitTree<'a> {
         masks(start, count).all(|(index, mask)| self.word(0, index) & mask == 0)
     }
 
+    /// The members, in ascending order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = usize> {
+        (0..self.bits.div_ceil(WORD_BITS)).flat_map(|index| {
+            let mut rest = self.word(0, index);
+            core::iter::from_fn(move || {
+                let bit = rest.trailing_zeros() as usize;
+                rest &= rest.checked_sub(1)?;
+                Some(index * WORD_BITS + bit)
+            })
+        })
+    }
+
     /// How many members there are, counted one by one.
     pub(crate) fn count(&self) -> usize {
         (0..self.bits.div_ceil(WORD_BITS)).map(|i| self.word(0, i).count_ones() as usize).sum()
@@ -176,6 +188,7 @@ mod tests {
                 assert_eq!(tree.contains(bit), model.contains(&bit));
             }
             assert_eq!(tree.count(), model.len());
+            assert!(tree.members().eq(model.iter().copied()));
             assert!(tree.summaries_hold());
             for start in (0..bits).step_by(97) {
                 let count = (bits - start).min(150);

@@ -204,8 +204,8 @@ impl<'a> Frames<'a> {
         if free != self.counts.free {
             return Err("the free count differs from the free blocks");
         }
-        for order in 0..ORDERS {
-            for block in (0..blocks_in(self.span, order)).filter(|&b| self.is_free(b, order)) {
+        for (order, tree) in self.free.iter().enumerate() {
+            for block in tree.members() {
                 if !self.managed_all(block << order, 1 << order, u64::MAX) {
                     return Err("a free block is not managed");
                 }

@@ -112,6 +112,40 @@ pub fn translate(store: &impl TableStore, root: Frame, virt: VirtAddr) -> Option
     Some(Translation { phys, size, rights })
 }
 
+/// A mapped page, as [`for_each_page`] tells of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MappedPage {
+    /// Number of its first 4 KiB page: address / 4096, without the sign extension.
+    pub page: u64,
+    /// Its size.
+    pub size: PageSize,
+    /// Its entry, as it is.
+    pub entry: Entry,
+}
+
+/// Calls `each` for every mapped page, in ascending order.
+pub fn for_each_page(store: &impl TableStore, root: Frame, each: &mut impl FnMut(MappedPage)) {
+    walk(store, root, Level::L4, 0, each);
+}
+
+fn walk(
+    store: &impl TableStore,
+    table: Frame,
+    level: Level,
+    first: u64,
+    each: &mut impl FnMut(MappedPage),
+) {
+    for index in 0..512 {
+        let page = first + index as u64 * level.pages_per_entry();
+        let entry = store.read(table, index);
+        match (entry.meaning(level), level.below(), level.page_size()) {
+            (Meaning::Table(next), Some(below), _) => walk(store, next, below, page, each),
+            (Meaning::Page(..), _, Some(size)) => each(MappedPage { page, size, entry }),
+            _ => {}
+        }
+    }
+}
+
 /// The largest page size that fits at `page` and `frame` with `left` pages to go.
 pub fn best_size(page: u64, frame: Frame, left: u64, sizes: PageSizes) -> PageSize {
     let fits = |size: PageSize| {
@@ -132,39 +166,77 @@ pub fn best_size(page: u64, frame: Frame, left: u64, sizes: PageSizes) -> PageSi
 pub fn map(store: &mut impl TableStore, root: Frame, request: Request) -> Result<(), MapError> {
     let (start, end) = page_range(request.virt, request.pages).ok_or(MapError::BadRange)?;
     request.frame.checked_add(request.pages).ok_or(MapError::BadRange)?;
-    let mut page = start;
-    while page < end {
-        let (level, meaning) = lookup(store, root, page);
-        if meaning != Meaning::Empty {
-            return Err(MapError::AlreadyMapped);
-        }
-        let span = level.pages_per_entry();
-        page = (page / span + 1) * span;
+    if !is_empty(store, root, start, end) {
+        return Err(MapError::AlreadyMapped);
     }
     let mut page = start;
     while page < end {
-        let done = page - start;
-        let placed = request.frame.checked_add(done).and_then(|frame| {
-            let size = best_size(page, frame, end - page, request.sizes);
-            let size = largest_without_table(store, root, page, size);
-            place(
-                store,
-                root,
-                page,
-                Entry::page(frame, size, request.rights),
-                size,
-                request.rights,
-            )?;
-            Some(size.frames())
-        });
-        let Some(frames) = placed else {
-            remove(store, root, start, page, |_, _| ());
-            prune(store, root, page);
-            return Err(MapError::OutOfMemory);
-        };
-        page += frames;
+        match fill_run(store, root, &request, page, start, end) {
+            Some(next) => page = next,
+            None => {
+                remove(store, root, start, page, |_, _| ());
+                prune(store, root, page);
+                return Err(MapError::OutOfMemory);
+            }
+        }
     }
     Ok(())
+}
+
+/// Whether nothing is mapped in pages `start..end`. Tables are walked to once, not once per page.
+fn is_empty(store: &impl TableStore, root: Frame, start: u64, end: u64) -> bool {
+    let mut page = start;
+    while page < end {
+        let (mut table, mut level) = (root, Level::L4);
+        while let (Meaning::Table(next), Some(below)) =
+            (store.read(table, level.index(page)).meaning(level), level.below())
+        {
+            (table, level) = (next, below);
+        }
+        let span = level.pages_per_entry();
+        loop {
+            match store.read(table, level.index(page)).meaning(level) {
+                Meaning::Empty => page = (page / span + 1) * span,
+                Meaning::Table(_) => break,
+                Meaning::Page(..) => return false,
+            }
+            if page >= end || level.index(page) == 0 {
+                break;
+            }
+        }
+    }
+    true
+}
+
+/// Maps from `page` on as much as goes into one table with pages of one size: the next page to
+/// map, or `None` when out of memory.
+fn fill_run(
+    store: &mut impl TableStore,
+    root: Frame,
+    request: &Request,
+    page: u64,
+    start: u64,
+    end: u64,
+) -> Option<u64> {
+    let mut page = page;
+    let mut frame = request.frame.checked_add(page - start)?;
+    let best = best_size(page, frame, end - page, request.sizes);
+    let size = largest_without_table(store, root, page, best);
+    let level = size.level();
+    let table = table_for(store, root, page, level, request.rights.user)?;
+    loop {
+        store.write(table, level.index(page), Entry::page(frame, size, request.rights));
+        page += size.frames();
+        frame = frame.checked_add(size.frames())?;
+        let table_ends = level.index(page) == 0;
+        if page >= end
+            || table_ends
+            || best_size(page, frame, end - page, request.sizes) != size
+            || store.read(table, level.index(page)) != Entry::EMPTY
+        {
+            return Some(page);
+        }
+    }
 }
 
 /// `size`, or smaller where a table with nothing mapped in it is already in the way.
@@ -182,30 +254,28 @@ fn largest_without_table(
     }
 }
 
-/// Writes a page's entry, with the tables on the way; `None` when out of memory.
-fn place(
+/// The table of `level` on the way to a page, made if it is not there; `None` when out of memory.
+fn table_for(
     store: &mut impl TableStore,
     root: Frame,
     page: u64,
-    entry: Entry,
-    size: PageSize,
-    rights: Rights,
-) -> Option<()> {
+    wanted: Level,
+    user: bool,
+) -> Option<Frame> {
     let (mut table, mut level) = (root, Level::L4);
-    while level != size.level() {
+    while level != wanted {
         let index = level.index(page);
         let next = match store.read(table, index).meaning(level) {
             Meaning::Table(next) => next,
             _ => {
                 let next = store.new_table()?;
-                store.write(table, index, Entry::table(next, rights.user));
+                store.write(table, index, Entry::table(next, user));
                 next
             }
         };
         (table, level) = (next, level.below()?);
     }
-    store.write(table, level.index(page), entry);
-    Some(())
+    Some(table)
 }
 
 /// Checks that every page of the range is mapped and no larger page sticks out of it.

@@ -1,7 +1,7 @@
 //! The page-table tree against a plain map of pages, with memory that runs out.
 
 use core_address::{Frame, VirtAddr};
-use core_paging::tree::{map, protect, translate, unmap};
+use core_paging::tree::{for_each_page, map, protect, translate, unmap};
 use core_paging::{
     Access, Entry, MapError, PageSizes, Request, Rights, TableStore, Translation, UnmapError,
 };
@@ -171,6 +171,12 @@ proptest! {
                 }
             }
         }
+        let mut pages = 0;
+        for_each_page(&tables, root, &mut |mapped| {
+            pages += mapped.size.frames();
+            assert!(!mapped.entry.is_writable_and_executable());
+        });
+        prop_assert_eq!(pages, model.len() as u64);
         // Unmapping everything leaves the root and at most the kept table.
         for base in 0..3 {
             for page in 0..3300 {

@@ -77,21 +77,17 @@ impl Options {
     pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options, String> {
         let mut o = Options::default();
         let mut parser = lexopt::Parser::from_args(words);
-        while let Some(word) = parser.next().map_err(|e| e.to_string())? {
-            o.take(word, &mut parser).map_err(|e| format!("{e}; see -- --help"))?;
-        }
+        while o.take_one(&mut parser).map_err(|e| format!("{e}; see -- --help"))? {}
         Ok(o)
     }
 
-    fn take(
-        &mut self,
-        word: lexopt::Arg<'_>,
-        parser: &mut lexopt::Parser,
-    ) -> Result<(), lexopt::Error> {
-        let word = match word {
-            Long(name) => name.to_owned(),
-            Short('h') => "help".to_owned(),
-            other => return Err(other.unexpected()),
+    /// Takes the next option with its value; `false` at the end.
+    fn take_one(&mut self, parser: &mut lexopt::Parser) -> Result<bool, lexopt::Error> {
+        let word = match parser.next()? {
+            None => return Ok(false),
+            Some(Long(name)) => name.to_owned(),
+            Some(Short('h')) => "help".to_owned(),
+            Some(other) => return Err(other.unexpected()),
         };
         match word.as_str() {
             "mode" => {
@@ -118,7 +114,7 @@ impl Options {
             "help" => self.help = true,
             _ => return Err(lexopt::Error::UnexpectedOption(format!("--{word}"))),
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -104,6 +104,11 @@ pub fn attach_screen(framebuffer: FramebufferInfo) -> Option<(usize, usize)> {
     Some(size)
 }
 
+/// Reads a cell of the screen back: how many of its pixels are not paper. `None` without a screen.
+pub fn inked_pixels(column: usize, row: usize) -> Option<usize> {
+    CONSOLE.lock().screen.as_ref().map(|screen| screen.inked_pixels(column, row))
+}
+
 /// Chooses where text goes. The log ring always gets it.
 pub fn choose(serial: bool, screen: bool) {
     let mut console = CONSOLE.lock();

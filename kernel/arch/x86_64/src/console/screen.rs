@@ -56,6 +56,18 @@ impl Screen {
         self.grid.set_ink(ink);
     }
 
+    /// How many pixels of a cell are not the background, read from the frame buffer.
+    pub(super) fn inked_pixels(&self, column: usize, row: usize) -> usize {
+        let paper = self.pixels.pixel(BACKGROUND);
+        let places = (0..CELL_HEIGHT).flat_map(|y| (0..CELL_WIDTH).map(move |x| (x, y)));
+        places
+            .filter(|(x, y)| {
+                let (x, y) = (column * CELL_WIDTH + x, row * CELL_HEIGHT + y);
+                self.pixels.get(x, y).is_some_and(|pixel| pixel != paper)
+            })
+            .count()
+    }
+
     pub(super) fn write(&mut self, text: &str) {
         let Screen { pixels, grid } = self;
         grid.write(text, |column, row, cell| pixels.paint(column, row, cell));
@@ -68,13 +80,22 @@ impl Pixels {
         colour.iter().zip(self.info.shifts).fold(0, |pixel, (v, s)| pixel | shift(*v, s))
     }
 
+    fn at(&self, x: usize, y: usize) -> Option<*mut u32> {
+        let inside = x < self.info.width && y < self.info.height;
+        inside.then(|| (self.info.address as usize + y * self.info.pitch + x * 4) as *mut u32)
+    }
+
     fn put(&self, x: usize, y: usize, pixel: u32) {
-        if x < self.info.width && y < self.info.height {
-            let address = self.info.address as usize + y * self.info.pitch + x * 4;
+        if let Some(place) = self.at(x, y) {
             // SAFETY: inside the frame buffer, whose lines are `pitch` bytes apart and which is
             // mapped writable in the direct map by the loader and by the kernel (invariant PT-1).
-            unsafe { (address as *mut u32).write_volatile(pixel) };
+            unsafe { place.write_volatile(pixel) };
         }
+    }
+
+    fn get(&self, x: usize, y: usize) -> Option<u32> {
+        // SAFETY: as for `put`.
+        self.at(x, y).map(|place| unsafe { place.read_volatile() })
     }
 
     fn clear(&self) {

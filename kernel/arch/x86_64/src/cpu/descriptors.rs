@@ -11,7 +11,7 @@ use spin::Once;
 use x86_64::instructions::segmentation::{CS, DS, ES, FS, GS, SS, Segment};
 use x86_64::instructions::tables::load_tss;
 use x86_64::registers::segmentation::SegmentSelector;
-use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable};
+use x86_64::structures::gdt::{Descriptor, DescriptorFlags, GlobalDescriptorTable};
 use x86_64::structures::tss::TaskStateSegment;
 use x86_64::{PrivilegeLevel, VirtAddr};
 
@@ -21,6 +21,8 @@ pub(crate) const KERNEL_DATA: u16 = 0x10;
 pub(crate) const USER_DATA: u16 = 0x18 | 3;
 pub(crate) const USER_CODE: u16 = 0x20 | 3;
 const TASK_STATE: u16 = 0x28;
+/// An entry that is not present: loading it is refused, which probes rely on.
+pub(crate) const NOT_PRESENT: u16 = 0x38;
 
 /// A CPU's segment table and task state.
 pub(crate) struct Descriptors {
@@ -88,6 +90,8 @@ pub(crate) unsafe fn load(descriptors: *mut Descriptors) {
     // SAFETY: the task state stays in the block, by the contract.
     let task = unsafe { Descriptor::tss_segment_unchecked(&raw const table.task) };
     table.segments.append(task);
+    let absent = DescriptorFlags::KERNEL_DATA.difference(DescriptorFlags::PRESENT);
+    table.segments.append(Descriptor::UserSegment(absent.bits()));
     let kernel = |index| SegmentSelector::new(index, PrivilegeLevel::Ring0);
     // SAFETY: the table lives as long as the CPU by the contract; the selectors name the entries
     // just appended, in that order.

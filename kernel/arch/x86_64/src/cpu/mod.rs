@@ -9,7 +9,7 @@ mod start;
 
 pub(crate) use control::SMAP_ON;
 pub use control::{ControlBits, Protection};
-pub(crate) use descriptors::{KERNEL_CODE, KERNEL_DATA, USER_CODE, USER_DATA};
+pub(crate) use descriptors::{KERNEL_CODE, KERNEL_DATA, NOT_PRESENT, USER_CODE, USER_DATA};
 pub use features::Features;
 pub(crate) use features::stated_tsc_hz;
 pub use percpu::{CpuState, IstStacks, PerCpu, all, online_count, publish, this, try_this};

@@ -2,7 +2,6 @@
 
 use crate::mmio::Mmio;
 
-/// Bytes of its register block.
 const CAPABILITIES: usize = 0x00;
 const CONFIGURATION: usize = 0x10;
 const COUNTER: usize = 0xf0;
@@ -34,14 +33,18 @@ impl Hpet {
         Some(Hpet { registers, hz: FS_PER_S / period_fs, is_wide: capabilities >> 13 & 1 == 1 })
     }
 
-    /// Its counter now. A 32-bit counter wraps after minutes; one measurement takes milliseconds
-    /// and begins right after the last reset or wrap with overwhelming likelihood.
+    /// Its counter now, of [`Self::bits`] bits.
     pub fn counter(&self) -> u64 {
         if self.is_wide {
             self.registers.read_u64(COUNTER)
         } else {
             self.registers.read_u32(COUNTER).into()
         }
+    }
+
+    /// How wide its counter is: a narrow one wraps after minutes.
+    pub const fn bits(&self) -> u32 {
+        if self.is_wide { 64 } else { 32 }
     }
 
     /// Ticks per second.

@@ -4,6 +4,7 @@
 //! interrupt.
 
 use crate::port;
+use core_clock::Extended;
 
 /// Ticks per second.
 pub(super) const HZ: u64 = 1_193_182;
@@ -17,12 +18,10 @@ const LATCH_2: u8 = 0b1000_0000;
 const GATE_ON: u8 = 1;
 const SPEAKER_ON: u8 = 2;
 
-/// Runs `body` with a function that reads a counter going up from 0 for 54 ms; `None` if the
-/// counter does not move.
+/// Runs `body` with a function that reads a counter going up from 0; `None` if it does not move.
 pub(super) fn with_counter<T>(
     body: impl FnOnce(&mut dyn FnMut() -> u64) -> Option<T>,
 ) -> Option<T> {
-    // A round is an eighth of the counter's range, so three and their samples fit one start.
     // SAFETY: the timer's ports and the gate port do nothing to memory; the speaker stays off.
     let before = unsafe {
         let before = port::read_u8(GATE);
@@ -32,18 +31,11 @@ pub(super) fn with_counter<T>(
         port::write_u8(CHANNEL_2, 0xff);
         before
     };
-    let mut last = 0;
-    let mut read = || {
-        // It counts down; once past zero it starts over at the top, which must not look like time
-        // going back.
-        let now = u64::from(0xffff - latched());
-        last = now.max(last);
-        last
-    };
-    let moves = {
-        let first = read();
-        (0..10_000).any(|_| read() != first)
-    };
+    // It counts down and starts over at the top after 55 ms.
+    let up = || u64::from(!latched());
+    let mut counter = Extended::new(u16::BITS, up());
+    let mut read = || counter.read(up());
+    let moves = (0..10_000).any(|_| read() != 0);
     let result = if moves { body(&mut read) } else { None };
     // SAFETY: as above; puts the gate back as it was.
     unsafe { port::write_u8(GATE, before) };

@@ -5,7 +5,7 @@ use crate::cpu;
 use core::arch::asm;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
-use core_clock::{Rate, Sample, measure, middle_of};
+use core_clock::{Extended, Rate, Sample, measure, middle_of};
 use spin::Once;
 
 /// Counter at the kernel's first instruction: the origin of its clock.
@@ -15,6 +15,11 @@ static RATE: Once<Rate> = Once::new();
 /// How long one round of measuring takes, in counter ticks of the reference per second: 1/500 s.
 /// Three rounds; sharp samples make two milliseconds enough for one part in ten thousand.
 const ROUNDS_PER_SECOND: u64 = 500;
+/// Looks at a reference before it counts as standing still; a round takes some hundreds.
+const MAX_LOOKS: u64 = 1_000_000;
+/// Steps of an empty loop between two looks: some microseconds. A look is a device access, which
+/// costs a microsecond on hardware and far more in an emulator that counts instructions.
+const STEPS_PER_LOOK: u32 = 2000;
 /// Samples taken at each end of a round, of which the sharpest counts.
 const SAMPLES: usize = 5;
 
@@ -61,7 +66,10 @@ pub(crate) fn mark_boot() {
 pub fn calibrate(hpet: Option<&Hpet>, from_loader: Option<u64>) -> Option<(Rate, Source)> {
     let (hz, source) = if let Some(hz) = cpu::stated_tsc_hz() {
         (hz, Source::Cpuid)
-    } else if let Some(hz) = hpet.and_then(|h| rounds(|| h.counter(), h.hz())) {
+    } else if let Some(hz) = hpet.and_then(|h| {
+        let mut counter = Extended::new(h.bits(), h.counter());
+        rounds(|| counter.read(h.counter()), h.hz())
+    }) {
         (hz, Source::Hpet)
     } else if let Some(hz) = pit::with_counter(|read| rounds(read, pit::HZ)) {
         (hz, Source::Pit)
@@ -77,8 +85,15 @@ fn rounds(mut reference: impl FnMut() -> u64, hz: u64) -> Option<u64> {
     let mut round = || {
         let start = sample(&mut reference);
         let target = start.reference + hz / ROUNDS_PER_SECOND;
+        let mut looks = 0;
         while reference() < target {
-            cpu::relax();
+            looks += 1;
+            if looks == MAX_LOOKS {
+                return None;
+            }
+            for step in 0..STEPS_PER_LOOK {
+                core::hint::black_box(step);
+            }
         }
         measure(start, sample(&mut reference), hz)
     };

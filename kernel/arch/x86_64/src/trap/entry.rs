@@ -125,6 +125,9 @@ global_asm!(
     "lfence",
     "mov rdi, rsp",
     "call {dispatch}",
+    // Going on in the kernel instead of where it came from: the base stays the kernel's.
+    "test al, al",
+    "jnz 4f",
     "test r15d, r15d",
     "jz 4f",
     "swapgs",

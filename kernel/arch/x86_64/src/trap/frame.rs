@@ -55,6 +55,8 @@ pub struct Fault {
     pub rip: u64,
     /// Whether it came from user mode.
     pub from_user: bool,
+    /// RFLAGS of the kernel while it handled it.
+    pub kernel_flags: u64,
 }
 
 impl Fault {
@@ -65,6 +67,7 @@ impl Fault {
             address: Cr2::read_raw(),
             rip: frame.rip,
             from_user: frame.is_from_user(),
+            kernel_flags: x86_64::registers::rflags::read_raw(),
         }
     }
 

@@ -19,15 +19,16 @@ use crate::{apic, hooks, stop};
 use core::sync::atomic::Ordering;
 use core_fault::Vector;
 
-/// What every trap does once its registers are saved.
-extern "C" fn dispatch(frame: &mut TrapFrame) {
+/// What every trap does once its registers are saved; `true` if the frame now resumes elsewhere in
+/// the kernel.
+extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
     let vector = frame.vector();
     if vector == Vector::NMI && stop::is_requested() {
         stop::stop_here(frame);
     }
     if vector.0 < 32 {
         if recover(frame) {
-            return;
+            return true;
         }
         hooks::fault(frame);
     }
@@ -41,6 +42,7 @@ extern "C" fn dispatch(frame: &mut TrapFrame) {
             apic::end_of_interrupt();
         }
     }
+    false
 }
 
 /// Sends a fault that was provoked back to where it was provoked from.
@@ -49,10 +51,8 @@ fn recover(frame: &mut TrapFrame) -> bool {
     let stack = cpu.recovery.load(Ordering::Relaxed);
     let vector = frame.vector();
     // Double fault and machine check are never provoked this way: what they interrupted cannot be
-    // gone on with. From user mode, the vectors that look at the GS base would swap it back on exit.
-    let own_base_check = matches!(vector, Vector::NMI | Vector::DEBUG) && frame.is_from_user();
-    let fatal = matches!(vector, Vector::DOUBLE_FAULT | Vector::MACHINE_CHECK);
-    if stack == 0 || fatal || own_base_check {
+    // gone on with.
+    if stack == 0 || matches!(vector, Vector::DOUBLE_FAULT | Vector::MACHINE_CHECK) {
         return false;
     }
     cpu.recovery.store(0, Ordering::Relaxed);

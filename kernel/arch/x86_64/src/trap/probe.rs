@@ -5,7 +5,7 @@
 //! caller vouches for; nothing else in the kernel recovers from a fault.
 
 use super::Fault;
-use crate::cpu::{self, USER_CODE, USER_DATA};
+use crate::cpu::{self, NOT_PRESENT, USER_CODE, USER_DATA};
 use core::arch::{global_asm, naked_asm};
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -20,7 +20,9 @@ pub enum Probe {
     Breakpoint,
     /// An instruction that is none: #UD.
     InvalidOpcode,
-    /// A stack access at a non-canonical address: #SS.
+    /// A data segment that is not present: #NP.
+    SegmentNotPresent,
+    /// A stack segment that is not present: #SS.
     StackFault,
     /// A data access at a non-canonical address: #GP.
     GeneralProtection,
@@ -52,7 +54,8 @@ pub fn run(probe: Probe) -> Result<(), Fault> {
         Probe::Debug => (leaf::debug, 0),
         Probe::Breakpoint => (leaf::breakpoint, 0),
         Probe::InvalidOpcode => (leaf::invalid_opcode, 0),
-        Probe::StackFault => (leaf::stack_access, NON_CANONICAL),
+        Probe::SegmentNotPresent => (leaf::load_data_segment, NOT_PRESENT.into()),
+        Probe::StackFault => (leaf::load_stack_segment, NOT_PRESENT.into()),
         Probe::GeneralProtection => (leaf::read, NON_CANONICAL),
         Probe::FloatingPoint => (leaf::floating_point, 0),
         Probe::Nmi => (send_nmi, 0),
@@ -117,6 +120,14 @@ pub unsafe fn rewrite(address: u64) -> Result<(), Fault> {
 pub unsafe fn execute(address: u64) -> Result<(), Fault> {
     // SAFETY: by the contract.
     unsafe { guarded(leaf::execute, address) }
+}
+
+/// Reads a byte in the lower half, where the kernel has nothing mapped, and does not expect to come
+/// back: the fault is reported like any other.
+pub fn fault_for_good(address: u64) {
+    if address >> 47 == 0 {
+        leaf::read(address);
+    }
 }
 
 /// Runs code in user mode until its first fault, with `flags` as its RFLAGS.
@@ -232,9 +243,13 @@ mod leaf {
     }
 
     #[unsafe(naked)]
-    pub(super) extern "C" fn stack_access(_: u64) {
-        // An access through RBP uses the stack segment, so a bad address is #SS and not #GP.
-        naked_asm!("push rbp", "mov rbp, rdi", "mov rax, [rbp]", "pop rbp", "ret")
+    pub(super) extern "C" fn load_data_segment(_: u64) {
+        naked_asm!("mov es, di", "ret")
+    }
+
+    #[unsafe(naked)]
+    pub(super) extern "C" fn load_stack_segment(_: u64) {
+        naked_asm!("mov ss, di", "ret")
     }
 
     #[unsafe(naked)]

@@ -1,0 +1,87 @@
+//! One consumer at a time, and none that was replaced.
+//!
+//! Bounds: `one_consumer`: a syscall, the timer and a poller, one try each, while the poller's
+//! ownership is revoked; two SQEs. `hand_over`: a poller that was revoked tries once more while
+//! the thread makes another the owner. Each SQE is consumed exactly once, and a stale poller
+//! consumes none. The mutant begins without comparing the generation.
+use abi_ring::{Accepted, Ended, KernelRing, Pass, PollerToken, Refusal, UserRing, Visitor};
+use abi_ring_testing::{LIMIT, ModelMemory, Weakness};
+use abi_sync::{Arc, explore, thread};
+use abi_types::Sqe;
+
+type Ring = KernelRing<ModelMemory>;
+
+fn ring_with_two_sqes() -> Arc<Ring> {
+    let memory = ModelMemory::new(2, Weakness::None);
+    let (ring, _cq) = KernelRing::new(memory, LIMIT, LIMIT);
+    let mut user = UserRing::new(ring.memory());
+    for user_data in 1..=2 {
+        user.push(Sqe { user_data, ..Sqe::default() }).unwrap();
+    }
+    user.publish();
+    Arc::new(ring)
+}
+
+/// What one SQE of a pass was.
+fn one(pass: Result<Pass<'_, ModelMemory>, Refusal>) -> Vec<u64> {
+    let Ok(mut pass) = pass else { return Vec::new() };
+    pass.next().into_iter().map(|Accepted { credit, .. }| credit.into_bits()).collect()
+}
+
+#[test]
+fn one_consumer() {
+    explore("owner", || {
+        let ring = ring_with_two_sqes();
+        let token = ring.begin(Visitor::Syscall).unwrap().hand_over().unwrap();
+        let id = token.id();
+        let poller = {
+            let ring = ring.clone();
+            thread::spawn(move || one(ring.begin_poll(&token)))
+        };
+        let timer = {
+            let ring = ring.clone();
+            thread::spawn(move || one(ring.begin(Visitor::Timer)))
+        };
+        let ended = ring.revoke(id);
+        assert_ne!(ended, Ended::Stale);
+        let mut taken = one(ring.begin(Visitor::Syscall));
+        taken.extend(poller.join().unwrap());
+        taken.extend(timer.join().unwrap());
+        // The owner is gone by now, whoever carried it out; the rest is the thread's.
+        while let Some(rest) = one(ring.begin(Visitor::Syscall)).pop() {
+            taken.push(rest);
+        }
+        taken.sort_unstable();
+        assert_eq!(taken, [1, 2], "each SQE is consumed once");
+    });
+}
+
+fn stale_poller(name: &str, begin: fn(&Ring, &PollerToken) -> bool) {
+    explore(name, move || {
+        let ring = ring_with_two_sqes();
+        let old = ring.begin(Visitor::Syscall).unwrap().hand_over().unwrap();
+        assert_eq!(ring.revoke(old.id()), Ended::Now);
+        let late = {
+            let ring = ring.clone();
+            thread::spawn(move || assert!(!begin(&ring, &old), "a stale poller began a pass"))
+        };
+        let pass = ring.begin(Visitor::Syscall);
+        if let Ok(pass) = pass {
+            let new = pass.hand_over().unwrap();
+            assert_eq!(one(ring.begin_poll(&new)), [1]);
+            assert_eq!(ring.release(new), Ended::Now);
+        }
+        late.join().unwrap();
+    });
+}
+
+#[test]
+fn a_stale_poller_consumes_nothing() {
+    stale_poller("hand-over", |ring, token| ring.begin_poll(token).is_ok());
+}
+
+#[test]
+#[should_panic(expected = "a stale poller began a pass")]
+fn mutant_without_generation() {
+    stale_poller("mutant: no generation", |ring, _| ring.begin_poll_of_any_generation().is_ok());
+}

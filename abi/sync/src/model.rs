@@ -1,0 +1,36 @@
+//! Runs a model and says how far it looked.
+
+use core::time::Duration;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// As [`explore`], under the name of the running test.
+pub fn model(f: impl Fn() + Sync + Send + 'static) {
+    let test = std::thread::current();
+    explore(test.name().unwrap_or("model"), f);
+}
+
+/// Explores every execution of `f` within the bounds that the environment sets, and prints how
+/// many there were. A model that ran into its time limit is called bounded: it looked at that
+/// many executions and no more.
+pub fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    // Loom looks at the clock once per interval.
+    builder.checkpoint_interval = 100;
+    let preemptions = builder.preemption_bound;
+    let limit = builder.max_duration.unwrap_or(Duration::MAX);
+    let count = std::sync::Arc::new(AtomicU64::new(0));
+    let counter = count.clone();
+    let began = Instant::now();
+    builder.check(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        f();
+    });
+    let verdict = if began.elapsed() < limit { "all of them" } else { "bounded by time" };
+    let bound = preemptions.map_or("any number of".into(), |n| format!("at most {n}"));
+    let count = count.load(Ordering::Relaxed);
+    // Not by println, which a passing test swallows.
+    let line = format!("{name}: {count} executions with {bound} preemptions: {verdict}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}

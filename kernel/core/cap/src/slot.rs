@@ -1,0 +1,57 @@
+//! One slot of a table, and what it holds.
+
+use crate::Grant;
+
+/// A capability: an object, the mark its calls carry, and the grant it falls with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap<O> {
+    /// The object's name.
+    pub object: O,
+    /// What an endpoint's server sees on calls through this facet; 0 on an unmarked one.
+    pub badge: u64,
+    /// What revokes it; [`Grant::PERMANENT`] if nothing does.
+    pub grant: Grant,
+}
+
+impl<O> Cap<O> {
+    /// An unmarked capability that nothing revokes.
+    pub const fn new(object: O) -> Self {
+        Self { object, badge: 0, grant: Grant::PERMANENT }
+    }
+}
+
+/// One place of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot<O> {
+    /// The bits of the `CapSlot` that names the content, 0 without one: a single compare
+    /// checks position, generation and presence.
+    pub(crate) name: u64,
+    /// The generation of the latest content.
+    pub(crate) generation: u32,
+    pub(crate) content: Content<O>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content<O> {
+    /// On the free list; `next` is the position after it there, or [`NO_SLOT`].
+    Free { next: u32 },
+    /// Promised to a transfer under way.
+    Reserved,
+    /// In use.
+    Held(Cap<O>),
+    /// Its generations are used up.
+    Retired,
+}
+
+/// The end of a list of slots.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
+impl<O> Slot<O> {
+    /// A slot that has never been used.
+    pub const UNUSED: Self = Self::used_before(0);
+
+    /// A slot whose latest content had this generation.
+    pub const fn used_before(generation: u32) -> Self {
+        Self { name: 0, generation, content: Content::Free { next: NO_SLOT } }
+    }
+}

@@ -1,0 +1,100 @@
+//! One capability of a process.
+
+use schema::manifest_capnp::grant;
+use schema::{console, endpoint, park_space, system_info, thread_control, thread_spawner, timer};
+
+use crate::{Error, Name};
+
+/// A named capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant<'m> {
+    /// What the process calls it.
+    pub name: &'m str,
+    /// What it is.
+    pub kind: GrantKind<'m>,
+}
+
+/// What a grant is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantKind<'m> {
+    /// The console.
+    Console,
+    /// The clock.
+    Timer,
+    /// The machine's counters.
+    SystemInfo,
+    /// Makes threads in the process.
+    ThreadSpawner,
+    /// The calling thread's own state.
+    ThreadControl,
+    /// Parks and wakes threads.
+    ParkSpace,
+    /// The receiving side of an endpoint.
+    Endpoint {
+        /// The endpoint's name.
+        name: &'m str,
+        /// What its clients call; 0 for no particular interface.
+        interface_id: u64,
+    },
+    /// A client facet of an endpoint.
+    Client {
+        /// The endpoint's name.
+        endpoint: &'m str,
+        /// What tells its calls apart.
+        badge: u64,
+    },
+}
+
+impl GrantKind<'_> {
+    /// The interface of the capability, as its CapSet entry names it. A client facet has the
+    /// interface of its endpoint, see [`Manifest::endpoint`](crate::Manifest::endpoint).
+    pub const fn interface_id(&self) -> Option<u64> {
+        Some(match self {
+            Self::Console => console::INTERFACE_ID,
+            Self::Timer => timer::INTERFACE_ID,
+            Self::SystemInfo => system_info::INTERFACE_ID,
+            Self::ThreadSpawner => thread_spawner::INTERFACE_ID,
+            Self::ThreadControl => thread_control::INTERFACE_ID,
+            Self::ParkSpace => park_space::INTERFACE_ID,
+            Self::Endpoint { .. } => endpoint::INTERFACE_ID,
+            Self::Client { .. } => return None,
+        })
+    }
+}
+
+/// Reads grant number `index` of `process`.
+pub(crate) fn read<'m>(
+    reader: grant::Reader<'m>,
+    process: &str,
+    index: u32,
+) -> Result<Grant<'m>, Error> {
+    let name = reader.get_name()?.to_str()?;
+    if !Name::is_good(name) {
+        return Err(Error::GrantName(Name::new(process), index));
+    }
+    let Ok(which) = reader.which() else {
+        return Err(Error::UnknownGrant(Name::new(process), Name::new(name)));
+    };
+    let named = |endpoint: &'m str| {
+        let is_good = Name::is_good(endpoint);
+        let error = || Error::EndpointName(Name::new(process), Name::new(name));
+        is_good.then_some(endpoint).ok_or_else(error)
+    };
+    let kind = match which {
+        grant::Console(()) => GrantKind::Console,
+        grant::Timer(()) => GrantKind::Timer,
+        grant::SystemInfo(()) => GrantKind::SystemInfo,
+        grant::ThreadSpawner(()) => GrantKind::ThreadSpawner,
+        grant::ThreadControl(()) => GrantKind::ThreadControl,
+        grant::ParkSpace(()) => GrantKind::ParkSpace,
+        grant::Endpoint(of) => GrantKind::Endpoint {
+            name: named(of.get_name()?.to_str()?)?,
+            interface_id: of.get_interface_id(),
+        },
+        grant::Client(of) => GrantKind::Client {
+            endpoint: named(of.get_endpoint()?.to_str()?)?,
+            badge: of.get_badge(),
+        },
+    };
+    Ok(Grant { name, kind })
+}

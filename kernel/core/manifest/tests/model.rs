@@ -1,0 +1,267 @@
+//! Random manifests, good and bad, against rules written a second time in the plainest way.
+use core_manifest::{GrantKind, Manifest};
+use proptest::prelude::*;
+use schema::manifest_capnp::manifest;
+use std::collections::HashSet;
+use zerocopy::IntoBytes;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Plain(u8),
+    Endpoint(String, u64),
+    Client(String, u64),
+}
+
+#[derive(Clone, Debug)]
+struct Process {
+    name: String,
+    binary: String,
+    weight: u16,
+    /// In the order of the schema.
+    profile: [u32; 9],
+    grants: Vec<(String, Kind)>,
+}
+
+const DEFAULTS: [u32; 9] = [64, 16, 512, 4096, 16, 64, 4096, 32, 32];
+
+/// The canonical encoding, 8-aligned.
+fn encode(processes: &[Process]) -> Vec<u64> {
+    let mut message = capnp::message::Builder::new_default();
+    let mut list = message.init_root::<manifest::Builder>().init_processes(processes.len() as u32);
+    for (index, process) in processes.iter().enumerate() {
+        let mut to = list.reborrow().get(index as u32);
+        to.set_name(process.name.as_str());
+        to.set_binary(process.binary.as_str());
+        to.set_weight(process.weight);
+        let mut profile = to.reborrow().init_profile();
+        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue] = process.profile;
+        profile.set_cap_slots(slots);
+        profile.set_threads(threads);
+        profile.set_kernel_stack_pages(stack);
+        profile.set_frames(frames);
+        profile.set_sleep_waiters(sleeps);
+        profile.set_ring_entries(ring);
+        profile.set_ring_scratch_limit_bytes(scratch);
+        profile.set_in_flight_call_limit(flight);
+        profile.set_endpoint_queue_limit(queue);
+        let mut grants = to.init_grants(process.grants.len() as u32);
+        for (position, (name, kind)) in process.grants.iter().enumerate() {
+            let mut grant = grants.reborrow().get(position as u32);
+            grant.set_name(name.as_str());
+            match kind {
+                Kind::Plain(0) => grant.set_console(()),
+                Kind::Plain(1) => grant.set_timer(()),
+                Kind::Plain(2) => grant.set_system_info(()),
+                Kind::Plain(3) => grant.set_thread_spawner(()),
+                Kind::Plain(4) => grant.set_thread_control(()),
+                Kind::Plain(_) => grant.set_park_space(()),
+                Kind::Endpoint(endpoint, id) => {
+                    let mut group = grant.init_endpoint();
+                    group.set_name(endpoint.as_str());
+                    group.set_interface_id(*id);
+                }
+                Kind::Client(endpoint, badge) => {
+                    let mut group = grant.init_client();
+                    group.set_endpoint(endpoint.as_str());
+                    group.set_badge(*badge);
+                }
+            }
+        }
+    }
+    let root = message.get_root_as_reader::<manifest::Reader>().unwrap();
+    // One segment, however large.
+    let allocator = capnp::message::HeapAllocator::new().first_segment_words(1 << 16);
+    let mut canonical = capnp::message::Builder::new(allocator);
+    canonical.set_root_canonical(root).unwrap();
+    let segments = canonical.get_segments_for_output();
+    let mut words = vec![0u64; segments[0].len() / 8];
+    words.as_mut_bytes().copy_from_slice(segments[0]);
+    words
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 44 && name.chars().all(|c| !c.is_control())
+}
+
+fn is_valid(processes: &[Process]) -> bool {
+    let ranges = [
+        1..=65536u64,
+        1..=4096,
+        1..=1 << 20,
+        16..=1 << 24,
+        0..=4096,
+        2..=1024,
+        128..=65536,
+        1..=u64::from(u32::MAX),
+        1..=u64::from(u32::MAX),
+    ];
+    let mut names = HashSet::new();
+    let mut receivers = HashSet::new();
+    let mut ok = (1..=64).contains(&processes.len());
+    for process in processes {
+        ok &= is_name(&process.name) && names.insert(&process.name);
+        ok &= is_name(&process.binary) && process.binary.ends_with(".elf");
+        ok &= (1..=1024).contains(&process.weight);
+        for (value, range) in process.profile.iter().zip(&ranges) {
+            ok &= range.contains(&u64::from(*value));
+        }
+        ok &= process.profile[5].is_power_of_two();
+        ok &= process.grants.len() <= 63 && process.grants.len() <= process.profile[0] as usize;
+        let mut own = HashSet::new();
+        for (name, kind) in &process.grants {
+            ok &= is_name(name) && own.insert(name);
+            if let Kind::Endpoint(endpoint, _) = kind {
+                ok &= is_name(endpoint) && receivers.insert(endpoint);
+            }
+        }
+    }
+    ok &= receivers.len() <= 256;
+    for (_, kind) in processes.iter().flat_map(|process| &process.grants) {
+        if let Kind::Client(endpoint, _) = kind {
+            ok &= receivers.contains(endpoint);
+        }
+    }
+    ok
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        40 => "[a-h][a-z]{0,3}",
+        1 => Just(String::new()),
+        1 => Just("x".repeat(44)),
+        1 => Just("x".repeat(45)),
+        1 => Just("a\u{7}b".to_owned()),
+        1 => Just("naïve name".to_owned()),
+    ]
+}
+
+fn grant() -> impl Strategy<Value = (String, Kind)> {
+    let kind = prop_oneof![
+        3 => (0u8..6).prop_map(Kind::Plain),
+        1 => (name(), any::<u64>()).prop_map(|(name, id)| Kind::Endpoint(name, id)),
+        1 => ("[a-h]", any::<u64>()).prop_map(|(name, badge)| Kind::Client(name, badge)),
+        // What a client most often names.
+        1 => any::<u64>().prop_map(|id| Kind::Endpoint("a".to_owned(), id)),
+    ];
+    (name(), kind)
+}
+
+fn process() -> impl Strategy<Value = Process> {
+    let binary = prop_oneof![20 => Just("a.elf".to_owned()), 1 => name()];
+    let weight = prop_oneof![9 => 1u16..=1024, 1 => any::<u16>()];
+    let profile = prop_oneof![
+        9 => Just(DEFAULTS),
+        1 => any::<(prop::sample::Index, u32)>().prop_map(|(index, value)| {
+            let mut profile = DEFAULTS;
+            profile[index.index(9)] = value;
+            profile
+        }),
+        1 => (0usize..9, 0u32..5).prop_map(|(index, value)| {
+            let mut profile = DEFAULTS;
+            profile[index] = value;
+            profile
+        }),
+    ];
+    (name(), binary, weight, profile, prop::collection::vec(grant(), 0..6)).prop_map(
+        |(name, binary, weight, profile, grants)| Process { name, binary, weight, profile, grants },
+    )
+}
+
+/// Reads everything back and compares.
+fn compare(manifest: &Manifest<'_>, processes: &[Process]) {
+    assert_eq!(manifest.process_count() as usize, processes.len());
+    for (read, process) in manifest.processes().unwrap().zip(processes) {
+        let read = read.unwrap();
+        assert_eq!(
+            (read.name, read.binary, read.weight),
+            (&*process.name, &*process.binary, process.weight)
+        );
+        let profile = read.profile;
+        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue] = process.profile;
+        assert_eq!((profile.cap_slots, profile.threads), (slots, threads));
+        assert_eq!((profile.kernel_stack_pages, profile.frames), (stack, frames));
+        assert_eq!((profile.sleep_waiters, profile.ring_entries), (sleeps, ring));
+        assert_eq!(profile.ring_scratch_limit_bytes, scratch);
+        assert_eq!(
+            (profile.in_flight_call_limit, profile.endpoint_queue_limit),
+            (flight.min(32), queue.min(32))
+        );
+        assert_eq!(read.grant_count() as usize, process.grants.len());
+        for (read, (name, kind)) in read.grants().zip(&process.grants) {
+            let read = read.unwrap();
+            assert_eq!(read.name, name);
+            let expected = match kind {
+                Kind::Plain(0) => GrantKind::Console,
+                Kind::Plain(1) => GrantKind::Timer,
+                Kind::Plain(2) => GrantKind::SystemInfo,
+                Kind::Plain(3) => GrantKind::ThreadSpawner,
+                Kind::Plain(4) => GrantKind::ThreadControl,
+                Kind::Plain(_) => GrantKind::ParkSpace,
+                Kind::Endpoint(name, id) => GrantKind::Endpoint { name, interface_id: *id },
+                Kind::Client(endpoint, badge) => GrantKind::Client { endpoint, badge: *badge },
+            };
+            assert_eq!(read.kind, expected);
+            if let Kind::Client(endpoint, _) = kind {
+                let found = manifest.endpoint(endpoint).unwrap().unwrap();
+                let receiver = &processes[found.receiver as usize];
+                let is_it =
+                    |kind: &Kind| *kind == Kind::Endpoint(endpoint.clone(), found.interface_id);
+                assert!(receiver.grants.iter().any(|(_, kind)| is_it(kind)));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn the_rules_are_the_rules(processes in prop::collection::vec(process(), 0..4)) {
+        let words = encode(&processes);
+        match Manifest::check(words.as_bytes(), |name| name.ends_with(".elf")) {
+            Ok(manifest) => {
+                prop_assert!(is_valid(&processes));
+                compare(&manifest, &processes);
+            }
+            Err(error) => prop_assert!(!is_valid(&processes), "{}", error),
+        }
+    }
+}
+
+fn plain(name: &str) -> Process {
+    Process {
+        name: name.to_owned(),
+        binary: "a.elf".to_owned(),
+        weight: 64,
+        profile: DEFAULTS,
+        grants: Vec::new(),
+    }
+}
+
+#[test]
+fn counts_at_their_limits() {
+    let check = |processes: &[Process]| {
+        let words = encode(processes);
+        let result = Manifest::check(words.as_bytes(), |_| true);
+        assert_eq!(result.is_ok(), is_valid(processes));
+        result.map(|manifest| compare(&manifest, processes)).map_err(|error| error.to_string())
+    };
+    let mut many: Vec<Process> = (0..64).map(|index| plain(&format!("p{index}"))).collect();
+    // 4 × 63 + 4 endpoints, and one more.
+    for (index, process) in many.iter_mut().take(5).enumerate() {
+        let count = if index < 4 { 63 } else { 4 };
+        process.grants = (0..count)
+            .map(|grant| (format!("g{grant}"), Kind::Endpoint(format!("e{index}.{grant}"), 0)))
+            .collect();
+    }
+    assert_eq!(check(&many), Ok(()));
+    many[5].grants.push(("one more".to_owned(), Kind::Endpoint("one more".to_owned(), 0)));
+    assert_eq!(check(&many), Err("the manifest has more than 256 endpoints".to_owned()));
+    many[5].grants.clear();
+    many.push(plain("one more"));
+    assert_eq!(check(&many), Err("the manifest has 65 processes; it has 1 to 64".to_owned()));
+    let mut full = plain("full");
+    full.grants = (0..64).map(|grant| (format!("g{grant}"), Kind::Plain(0))).collect();
+    full.profile[0] = 100;
+    assert_eq!(check(&[full]), Err("process \"full\" has 64 grants; it has at most 63".to_owned()));
+}

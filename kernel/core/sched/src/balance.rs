@@ -1,0 +1,112 @@
+//! Work moves between CPUs: an idle CPU takes some, a crowded CPU gives some away.
+//!
+//! An idle CPU chooses a victim by what the CPUs publish and locks only that one. A busy CPU
+//! cannot be counted on to look around: with one runnable thread it takes no slice interrupt.
+//! So it is the crowded CPU, which has one, that looks at each slice end for a CPU with less to
+//! do. When loads differ by no more than one thread, moving one only moves the crowd; done in
+//! turn, CPU after CPU and longest resident first, that is what gives every thread the same
+//! time.
+
+use crate::{CpuId, CpuSet, Hint, Ordered, Queue};
+use core_sched_policy::{Policy, QUANTUM_NS};
+
+/// How long a crowd stays on one CPU before it moves on to the next, in ns.
+///
+/// Ten slices: a moved thread's cold caches are paid for about ten times over, and a second
+/// still sees ten moves.
+pub const BALANCE_PERIOD_NS: u64 = 10 * QUANTUM_NS;
+
+/// How many waiting threads are looked at for one to move: bounds the work under the lock.
+const MOVE_SCAN: usize = 8;
+
+/// A thread to be moved, and where to.
+#[must_use = "the thread still has to be moved"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surplus<I> {
+    /// The thread, waiting in the queue that was asked.
+    pub item: I,
+    /// The CPU it should go to.
+    pub to: CpuId,
+}
+
+/// The CPU an idle one takes a thread from: the one whose first waits the longest past its
+/// finish, the lower number among equals. Looks at each CPU's hint once.
+#[inline]
+pub fn victim(thief: CpuId, cpus: CpuSet, hint: impl Fn(CpuId) -> Hint) -> Option<CpuId> {
+    let mut best: Option<(i64, CpuId)> = None;
+    for cpu in cpus.without(thief).iter() {
+        let h = hint(cpu);
+        if h.waiting > 0 && best.is_none_or(|(lateness, _)| h.lateness_ns > lateness) {
+            best = Some((h.lateness_ns, cpu));
+        }
+    }
+    best.map(|(_, cpu)| cpu)
+}
+
+impl<P: Policy, O: Ordered> Queue<P, O> {
+    /// The thread an idle CPU takes from here: the first that may go.
+    pub fn to_steal(&self, mut may_go: impl FnMut(O::Item) -> bool) -> Option<O::Item> {
+        let mut next = self.order.first();
+        for _ in 0..MOVE_SCAN {
+            let (item, _) = next?;
+            if may_go(item) {
+                return Some(item);
+            }
+            next = self.order.after(item);
+        }
+        None
+    }
+
+    /// At a slice end: whether this CPU is crowded enough to give a thread away, which, and
+    /// to whom. `cpus` are those that take threads.
+    pub fn surplus(
+        &self,
+        now_ns: u64,
+        cpus: CpuSet,
+        hint: impl Fn(CpuId) -> Hint,
+        mut may_go: impl FnMut(O::Item, CpuId) -> bool,
+    ) -> Option<Surplus<O::Item>> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let (to, their_load) = self.least_loaded(cpus, hint)?;
+        let excess = self.load.checked_sub(their_load)?;
+        let mut oldest: Option<(u64, u64, O::Item)> = None;
+        let mut next = self.order.first();
+        for _ in 0..MOVE_SCAN {
+            let Some((item, entry)) = next else { break };
+            let weight = u64::from(entry.weight.get());
+            if weight <= excess
+                && oldest.is_none_or(|(moved_ns, ..)| entry.moved_ns < moved_ns)
+                && may_go(item, to)
+            {
+                oldest = Some((entry.moved_ns, weight, item));
+            }
+            next = self.order.after(item);
+        }
+        let (moved_ns, weight, item) = oldest?;
+        // A move that makes loads more equal is made at once. One that only moves the crowd has
+        // its time, and it is the longest resident's turn and nobody else's; if that one is
+        // current, its turn comes at the next slice end.
+        let evens_out = excess >= 2 * weight;
+        let is_time = now_ns.saturating_sub(self.moved_ns) >= BALANCE_PERIOD_NS;
+        let current_is_older = self.current.is_some_and(|c| c.moved_ns < moved_ns);
+        (evens_out || is_time && !current_is_older).then_some(Surplus { item, to })
+    }
+
+    /// The CPU with the least load, the next one going round among equals.
+    fn least_loaded(&self, cpus: CpuSet, hint: impl Fn(CpuId) -> Hint) -> Option<(CpuId, u64)> {
+        let mut best: Option<(CpuId, u64)> = None;
+        let mut rest = cpus.without(self.cpu);
+        let mut from = self.cpu;
+        while let Some(cpu) = rest.next_round(from) {
+            let load = hint(cpu).load;
+            if best.is_none_or(|(_, least)| load < least) {
+                best = Some((cpu, load));
+            }
+            rest = rest.without(cpu);
+            from = cpu;
+        }
+        best
+    }
+}

@@ -1,0 +1,77 @@
+//! Direct hand-over: a caller's CPU runs the server it woke next, out of turn.
+//!
+//! Out of turn, but not for free: the target goes on with the slice of the thread before it and
+//! pays for its own time, so two threads that only call each other give way when the slice they
+//! share ends, like one thread would. It is a preference: a target that cannot run at once is
+//! queued like any other.
+
+use crate::{Activity, DirectOffer, Enqueued, Entity, Error, HandedOff, Ordered, Queue};
+use core_sched_policy::{Lag, Policy};
+
+impl<P: Policy, O: Ordered> Queue<P, O> {
+    /// Puts a woken thread into the direct slot, or into the queue if the slot is taken.
+    #[inline]
+    pub fn offer_direct(
+        &mut self,
+        item: O::Item,
+        entity: &mut Entity,
+        lag: Lag,
+        now_ns: u64,
+    ) -> Result<DirectOffer, Error> {
+        if self.direct.is_some() {
+            return Ok(DirectOffer::Queued(self.enqueue(item, entity, lag, now_ns)?));
+        }
+        let was_alone = self.nobody_waits();
+        let entry = self.admit(entity, lag, now_ns)?;
+        entity.activity = Activity::Direct;
+        self.direct = Some((item, entry));
+        let arm = was_alone && self.current.is_some();
+        Ok(DirectOffer::Taken { arm_slice_ns: arm.then_some(self.slice_end_ns) })
+    }
+
+    /// Moves the direct slot's target into the queue: it cannot run now, or the thread that
+    /// offered it goes on running.
+    #[inline]
+    pub fn settle_direct(&mut self, item: O::Item, entity: &mut Entity) -> Result<Enqueued, Error> {
+        let Some((_, entry)) = self.direct.filter(|(target, _)| *target == item) else {
+            return Err(Error::NotHere);
+        };
+        self.direct = None;
+        entity.activity = Activity::Queued;
+        self.order.insert(item, entry);
+        self.waiting += 1;
+        let resched = match &self.current {
+            None => true,
+            Some(current) => entry.tag.finish.is_before(current.tag.finish),
+        };
+        Ok(Enqueued { resched, arm_slice_ns: None })
+    }
+
+    /// The current thread blocks and `to` runs at once, in one step.
+    ///
+    /// Refused when the slot has a target already, or when the slice is over and others wait.
+    #[inline]
+    pub fn hand_off(
+        &mut self,
+        from: (O::Item, &mut Entity),
+        to: (O::Item, &mut Entity),
+        to_lag: Lag,
+        now_ns: u64,
+    ) -> Result<HandedOff, Error> {
+        self.current_is(from.0, from.1)?;
+        if !matches!(to.1.activity, Activity::Resting | Activity::Moving) {
+            return Err(Error::Activity { is: to.1.activity });
+        }
+        if self.direct.is_some() {
+            return Err(Error::SlotTaken);
+        }
+        if self.waiting > 0 && now_ns >= self.slice_end_ns {
+            return Err(Error::SliceOver);
+        }
+        let blocked = self.block(from.0, from.1, now_ns)?;
+        let entry = self.admit(to.1, to_lag, now_ns)?;
+        to.1.close_runnable_span(now_ns);
+        self.run(to.0, to.1, entry.tag, false, now_ns);
+        Ok(HandedOff { charge: blocked.charge, slice_end_ns: self.slice_end_if_shared() })
+    }
+}

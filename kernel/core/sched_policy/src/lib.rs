@@ -1,0 +1,37 @@
+//! The arithmetic of weighted fair queueing: who is owed service, and in which order.
+//!
+//! Nothing here knows threads, CPUs or queues. A queue keeps one [`Policy`] value (its virtual
+//! time) and gives it the [`Share`] of whoever joins, runs or leaves; the policy answers with
+//! the place on the virtual time line where the entity's next service starts and ends.
+//!
+//! Contract:
+//! - a queue has its own virtual time; a value of one queue means nothing in another. What
+//!   travels is a [`Lag`]: how much service an entity is owed (or owes), bounded by one
+//!   request of its share, so neither credit nor debt can be banked;
+//! - no division after a [`Share`] is made: weights are kept as their inverse;
+//! - virtual time wraps and is compared by distance, so there is no uptime at which it
+//!   overflows; the distance between any two live values is far below half its range
+//!   ([`MAX_REQUEST_VIRTUAL_NS`] bounds what a live entity can be ahead);
+//! - fractions of a virtual nanosecond are carried by the caller, so that many short
+//!   intervals cost exactly what one long interval costs.
+#![no_std]
+
+mod class;
+mod policy;
+mod share;
+mod vtime;
+mod weight;
+mod wfq;
+
+pub use class::LatencyClass;
+pub use policy::{Policy, Tag};
+pub use share::{MAX_REQUEST_VIRTUAL_NS, Share, VirtualStep};
+pub use vtime::{Lag, VirtualTime};
+pub use weight::{Weight, WeightOutOfRange};
+pub use wfq::Wfq;
+
+/// The slice: how long a thread runs while another waits, in ns.
+///
+/// Long enough that switches cost well under a per mille, short enough that a person does not
+/// notice waiting for one.
+pub const QUANTUM_NS: u64 = 10_000_000;

@@ -1,0 +1,34 @@
+//! Weighted fair queueing: the earliest virtual finish runs, virtual time is the start tag of
+//! whoever is in service.
+
+use crate::{Policy, Share, Tag, VirtualTime};
+
+/// One queue's virtual time under weighted fair queueing; it never goes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wfq {
+    now: VirtualTime,
+}
+
+impl Wfq {
+    /// A queue that stands at `now`.
+    pub const fn new(now: VirtualTime) -> Self {
+        Self { now }
+    }
+}
+
+impl Policy for Wfq {
+    #[inline]
+    fn virtual_now(&self) -> VirtualTime {
+        self.now
+    }
+
+    #[inline]
+    fn tag(&self, start: VirtualTime, share: &Share) -> Tag {
+        Tag { start, finish: start.after(share.request_virtual_ns()) }
+    }
+
+    #[inline]
+    fn picked(&mut self, tag: Tag) {
+        self.now = self.now.later(tag.start);
+    }
+}

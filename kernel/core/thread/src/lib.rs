@@ -1,0 +1,32 @@
+//! A thread's identity, its state word, and the rules of its end.
+//!
+//! In here: [`ThreadKey`], the kernel's name of a thread; [`Word`] and [`StateWord`], the one
+//! 64-bit word that says who owns a thread and decides every race about it; [`Lifecycle`], who
+//! may join and when the record's charge ends; [`Roster`], when the last thread ends the
+//! process. Not in here: stacks, queues, registers, the join's completion, anything a CPU does.
+//!
+//! # Contract
+//!
+//! - [`StateWord`] is called from any CPU without a lock; each operation says who may call it.
+//! - [`Lifecycle`] and [`Roster`] are called under the lock of the process's thread table.
+//! - An operation returns a verdict, which says what its caller must do next and is done by
+//!   nobody else. An error changes nothing.
+//! - No operation loops but to retry a lost compare-and-swap.
+#![cfg_attr(not(loom), no_std)]
+
+mod key;
+mod lifecycle;
+mod roster;
+mod state_word;
+mod word;
+
+pub use key::ThreadKey;
+pub use lifecycle::{
+    ExitVerdict, JoinError, JoinVerdict, Joiner, Lifecycle, LifecycleError, ReleaseVerdict,
+};
+pub use roster::{CloseVerdict, LeaveVerdict, Roster, RosterError};
+pub use state_word::StateWord;
+pub use word::{
+    CommitVerdict, DispatchVerdict, KillVerdict, Misuse, ParkVerdict, RecycleVerdict,
+    RequeueVerdict, ResumeVerdict, Stale, State, Ticket, WakeVerdict, Word,
+};

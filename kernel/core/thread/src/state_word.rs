@@ -1,0 +1,164 @@
+//! The thread state word, shared by all CPUs: one compare-and-swap checks, claims and decides.
+//!
+//! # Orders
+//!
+//! Every transition succeeds with AcqRel and fails with Acquire. The pairs that carry data:
+//!
+//! - `commit_park`, `requeue`, `start` (release) → `dispatch`, `claim` (acquire): the saved
+//!   registers and everything else the last owner wrote are there before the next owner runs
+//!   the thread.
+//! - `wake` (release) → `commit_park`, `cancel_park`, `dispatch` (acquire): what the waker did
+//!   before it woke is visible to the thread that goes on. `wake` therefore writes even if the
+//!   mark is there already, so that the second waker's work is visible as well.
+//! - `kill` (release) → any look at KILL (acquire): the cause of death is visible to the dying.
+//! - `begin_park` (acquire, release) ↔ `wake`: both the thread and its waker first publish,
+//!   then look: the thread publishes Parking and then looks at its condition, the waker
+//!   publishes the condition and then looks at the word. The condition's own lock orders the
+//!   two looks; that lock is why no stronger order is needed here.
+//! - `finish`, `recycle` (release) → `create` (acquire): a record is clean before its next use.
+
+use abi_sync::atomic::{AtomicU64, Ordering};
+
+use crate::word::{
+    CommitVerdict, DispatchVerdict, KillVerdict, Misuse, ParkVerdict, RecycleVerdict,
+    RequeueVerdict, ResumeVerdict, Stale, Ticket, WakeVerdict, Word,
+};
+
+/// The word in a thread's record.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct StateWord(AtomicU64);
+
+impl StateWord {
+    /// The word of a record that has never held a thread.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(Word::UNUSED.to_bits()))
+    }
+
+    /// The word of a record that has never held a thread.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self(AtomicU64::new(Word::UNUSED.to_bits()))
+    }
+
+    /// A word that starts as `word`, for tests and models that begin in the middle.
+    pub fn starting_at(word: Word) -> Self {
+        Self(AtomicU64::new(word.to_bits()))
+    }
+
+    /// The bits themselves, for the mutants that a model plants.
+    #[cfg(loom)]
+    pub fn bits(&self) -> &AtomicU64 {
+        &self.0
+    }
+
+    /// The value now; old as soon as it is read unless the caller owns the thread.
+    #[inline]
+    pub fn load(&self) -> Word {
+        // Acquire: pairs with the release of whichever transition wrote the value.
+        Word::from_bits(self.0.load(Ordering::Acquire))
+    }
+
+    /// Whether the thread has been killed. The CPU that runs it asks on each way out.
+    #[inline]
+    pub fn is_killed(&self) -> bool {
+        self.load().is_killed()
+    }
+
+    /// Applies `step` to the value until no other CPU came in between.
+    #[inline]
+    fn transition<V, E>(&self, step: impl Fn(Word) -> Result<(Word, V), E>) -> Result<V, E> {
+        let mut now = self.load();
+        loop {
+            let (next, verdict) = step(now)?;
+            // AcqRel and Acquire: the module's text names the partners.
+            match self.0.compare_exchange_weak(
+                now.to_bits(),
+                next.to_bits(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Ok(verdict),
+                Err(bits) => now = Word::from_bits(bits),
+            }
+        }
+    }
+
+    /// Takes a free record for a new thread and returns its generation. By the record's
+    /// allocator.
+    pub fn create(&self) -> Result<u32, Misuse> {
+        self.transition(Word::create)
+    }
+
+    /// Makes a new thread runnable; the creator then puts it into one queue, once.
+    pub fn start(&self) -> Result<(), Misuse> {
+        self.transition(|word| word.start().map(|next| (next, ())))
+    }
+
+    /// Undoes a creation. By the creator, who then finalises the record.
+    pub fn abandon(&self) -> Result<(), Misuse> {
+        self.transition(|word| word.abandon().map(|next| (next, ())))
+    }
+
+    /// Claims a picked thread. By whoever took it out of its queue or slot; a name that is out
+    /// of date is refused here, whatever the queue said.
+    #[inline]
+    pub fn dispatch(&self, generation: u32) -> Result<DispatchVerdict, Stale> {
+        self.transition(|word| word.dispatch(generation))
+    }
+
+    /// Gives a preempted thread up. By the next context on its CPU, after the switch.
+    #[inline]
+    pub fn requeue(&self) -> Result<RequeueVerdict, Misuse> {
+        self.transition(Word::requeue)
+    }
+
+    /// Announces a wait. By the thread itself, on its own stack.
+    #[inline]
+    pub fn begin_park(&self) -> Result<ParkVerdict, Misuse> {
+        self.transition(Word::begin_park)
+    }
+
+    /// Takes the announcement back, because there is nothing to wait for. By the thread itself.
+    #[inline]
+    pub fn cancel_park(&self) -> Result<ResumeVerdict, Misuse> {
+        self.transition(Word::cancel_park)
+    }
+
+    /// Makes the wait real. By the next context on its CPU, after the switch: until then the
+    /// stack is in use and no other CPU may run the thread.
+    #[inline]
+    pub fn commit_park(&self) -> Result<CommitVerdict, Misuse> {
+        self.transition(Word::commit_park)
+    }
+
+    /// Ends the wait with that ticket. By anyone who made its condition true.
+    #[inline]
+    pub fn wake(&self, generation: u32, ticket: Ticket) -> Result<WakeVerdict, Stale> {
+        self.transition(|word| word.wake(generation, ticket))
+    }
+
+    /// Ends the wait with that ticket and takes the thread to run it on this CPU, now. Refused
+    /// unless it is parked; the caller then wakes it in the ordinary way.
+    #[inline]
+    pub fn claim(&self, generation: u32, ticket: Ticket) -> Result<(), Stale> {
+        self.transition(|word| word.claim(generation, ticket).map(|next| (next, ())))
+    }
+
+    /// Kills the thread. By the holder of the authority over it.
+    pub fn kill(&self, generation: u32) -> Result<KillVerdict, Stale> {
+        self.transition(|word| word.kill(generation))
+    }
+
+    /// Ends a thread that has switched away for the last time. By the next context on its CPU,
+    /// who then finalises it.
+    pub fn finish(&self) -> Result<(), Misuse> {
+        self.transition(|word| word.finish().map(|next| (next, ())))
+    }
+
+    /// Gives a finalised record back to the allocator.
+    pub fn recycle(&self) -> Result<RecycleVerdict, Misuse> {
+        self.transition(Word::recycle)
+    }
+}

@@ -1,0 +1,185 @@
+//! One CPU's run queue: the lock, access to queue and entity under it, the hints beside it.
+
+use crate::node::{Node, NodeRef};
+use crate::tree::Tree;
+use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core_sched::{Activity, CpuId, Entity, Error, Hint, MayRun, Pick, Queue, Refusal, Started};
+use core_sched_policy::{Lag, Wfq};
+use smp_lock::{Guard, TicketLock};
+
+/// What the lock protects.
+pub type Inner<'n> = Queue<Wfq, Tree<'n>>;
+
+/// A CPU's queue with its lock and what it publishes without.
+#[derive(Debug)]
+pub struct RunQueue<'n> {
+    cpu: CpuId,
+    lock: TicketLock<Inner<'n>>,
+    waiting: AtomicU32,
+    load: AtomicU64,
+    lateness_ns: AtomicU64,
+}
+
+/// A queue held locked. Dropping it publishes the hints and unlocks.
+#[derive(Debug)]
+pub struct QueueGuard<'q, 'n> {
+    queue: Guard<'q, Inner<'n>>,
+    shared: &'q RunQueue<'n>,
+}
+
+/// What the CPU does next.
+#[must_use = "the CPU has to switch to it"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next<'n> {
+    /// This thread is current.
+    Run(NodeRef<'n>, Started),
+    /// Nothing may run.
+    Idle,
+    /// This thread is still queued and must not stay; deal with it and ask again.
+    Refused(NodeRef<'n>, Refusal),
+}
+
+/// Locks the queue a node belongs to; `queues` holds CPU `n`'s at `n`.
+pub fn lock_home<'q, 'n>(queues: &'q [RunQueue<'n>], node: &Node) -> Option<QueueGuard<'q, 'n>> {
+    loop {
+        let guard = queues.get(node.home()?.index())?.lock();
+        if node.is_home(guard.shared.cpu) {
+            return Some(guard);
+        }
+        drop(guard);
+        abi_sync::spin_hint();
+    }
+}
+
+impl<'n> RunQueue<'n> {
+    /// The queue of `cpu`, which is idle since `now_ns`.
+    pub fn new(cpu: CpuId, now_ns: u64) -> Self {
+        Self {
+            cpu,
+            lock: TicketLock::new(Queue::new(cpu, Wfq::default(), Tree::new(cpu), now_ns)),
+            waiting: AtomicU32::new(0),
+            load: AtomicU64::new(0),
+            lateness_ns: AtomicU64::new(i64::MIN as u64),
+        }
+    }
+
+    /// Takes the lock. Never while another queue's is held.
+    #[inline]
+    pub fn lock(&self) -> QueueGuard<'_, 'n> {
+        QueueGuard { queue: self.lock.lock(), shared: self }
+    }
+
+    /// What this CPU last published.
+    #[inline]
+    pub fn hint(&self) -> Hint {
+        Hint {
+            waiting: self.waiting.load(Ordering::Relaxed),
+            load: self.load.load(Ordering::Relaxed),
+            lateness_ns: self.lateness_ns.load(Ordering::Relaxed) as i64,
+        }
+    }
+}
+
+impl Drop for QueueGuard<'_, '_> {
+    #[inline]
+    fn drop(&mut self) {
+        let hint = self.queue.hint();
+        self.shared.waiting.store(hint.waiting, Ordering::Relaxed);
+        self.shared.load.store(hint.load, Ordering::Relaxed);
+        self.shared.lateness_ns.store(hint.lateness_ns as u64, Ordering::Relaxed);
+    }
+}
+
+impl<'n> QueueGuard<'_, 'n> {
+    /// Runs an operation of the queue on the scheduling state of a thread that belongs to this
+    /// CPU: `guard.with(node, |queue, item, entity| queue.block(item, entity, now_ns))`.
+    #[inline]
+    pub fn with<R>(
+        &mut self,
+        node: &'n Node,
+        f: impl FnOnce(&mut Inner<'n>, NodeRef<'n>, &mut Entity) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        if !node.is_home(self.shared.cpu) {
+            return Err(Error::NotHere);
+        }
+        let queue = &mut *self.queue;
+        // SAFETY: the node belongs to this queue, whose lock this guard holds; the closure has
+        // no way to this guard and so to no second access.
+        unsafe { node.with_entity(|entity| f(queue, NodeRef(node), entity)) }
+    }
+
+    /// A resting thread of this CPU wakes here.
+    #[inline]
+    pub fn wake(&mut self, node: &'n Node, now_ns: u64) -> Result<core_sched::Enqueued, Error> {
+        self.with(node, |queue, item, entity| {
+            queue.enqueue(item, entity, queue.rest_lag(entity), now_ns)
+        })
+    }
+
+    /// The current thread blocks and a resting thread of this CPU runs at once.
+    #[inline]
+    pub fn hand_off(
+        &mut self,
+        from: &'n Node,
+        to: &'n Node,
+        now_ns: u64,
+    ) -> Result<core_sched::HandedOff, Error> {
+        if core::ptr::eq(from, to) || !to.is_home(self.shared.cpu) {
+            return Err(Error::NotHere);
+        }
+        self.with(from, |queue, from, leaving| {
+            let access = |entity: &mut Entity| {
+                let lag = queue.rest_lag(entity);
+                queue.hand_off((from, leaving), (NodeRef(to), entity), lag, now_ns)
+            };
+            // SAFETY: `to` is another node than the one being accessed, of this locked queue.
+            unsafe { to.with_entity(access) }
+        })
+    }
+
+    /// A thread of this CPU that rests or waits leaves for another: it belongs to `to` from
+    /// here on, and is to be enqueued there with the lag.
+    #[inline]
+    pub fn send(&mut self, node: &'n Node, to: CpuId, now_ns: u64) -> Result<Lag, Error> {
+        let lag = self.with(node, |queue, item, entity| match entity.activity() {
+            Activity::Resting => Ok(queue.rest_lag(entity)),
+            _ => Ok(queue.depart(item, entity, now_ns)?.lag),
+        })?;
+        node.set_home(to);
+        Ok(lag)
+    }
+
+    /// Chooses and starts what runs next.
+    #[inline]
+    pub fn next(
+        &mut self,
+        now_ns: u64,
+        mut may_run: impl FnMut(&'n Node) -> MayRun,
+    ) -> Result<Next<'n>, Error> {
+        loop {
+            match self.queue.pick(now_ns, |item| may_run(item.0))? {
+                Pick::Run { item, .. } => {
+                    let started = self.with(item.0, |q, item, e| q.start(item, e, now_ns))?;
+                    return Ok(Next::Run(item, started));
+                }
+                Pick::Idle => return Ok(Next::Idle),
+                Pick::Refused { item, why } => return Ok(Next::Refused(item, why)),
+                Pick::QueueDirect { item } => {
+                    let _ = self.with(item.0, |q, item, e| q.settle_direct(item, e))?;
+                }
+            }
+        }
+    }
+
+    /// The queue, to look at.
+    #[inline]
+    pub fn look(&self) -> &Inner<'n> {
+        &self.queue
+    }
+
+    /// Walks the queue; says which rule is broken.
+    pub fn check_invariants(&self) -> Result<(), &'static str> {
+        // SAFETY: the walk only reaches nodes of this locked queue, one at a time.
+        self.queue.check_invariants(|item| unsafe { item.0.with_entity(|e| *e) })
+    }
+}

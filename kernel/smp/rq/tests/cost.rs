@@ -1,0 +1,80 @@
+//! What enqueue and pick cost as the queue grows, in instructions executed.
+//!
+//! The CPU's single-step flag traps after each instruction (Intel SDM vol. 3, 18.3.1.4), and
+//! the handler counts: the figure is exact and the same on every run.
+use core_sched::{CpuId, MayRun, Requeue};
+use core_sched_policy::{Share, Weight};
+use smp_rq::{Next, Node, RunQueue};
+use std::arch::asm;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "C" {
+    fn signal(number: i32, handler: usize) -> usize;
+}
+
+extern "C" fn count_one(_: i32) {
+    COUNT.fetch_add(1, Ordering::Relaxed);
+}
+
+fn instructions(f: impl FnOnce()) -> u64 {
+    const SIGTRAP: i32 = 5;
+    COUNT.store(0, Ordering::Relaxed);
+    // SAFETY: the handler only adds to an atomic.
+    unsafe { signal(SIGTRAP, count_one as *const () as usize) };
+    // SAFETY: sets the single-step flag, which changes no register and no memory of ours.
+    unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
+    f();
+    // SAFETY: clears it.
+    unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
+    COUNT.load(Ordering::Relaxed)
+}
+
+/// Mean over many switches (requeue the current thread, choose the next) with `threads` queued.
+fn switch_cost(threads: u64) -> u64 {
+    let home = CpuId::new(0).unwrap();
+    let queue = RunQueue::new(home, 0);
+    let mut now_ns = 0;
+    for n in 0..=threads {
+        let weight = Weight::new(1 + (n * 37 % 1024) as u16).unwrap();
+        let share = Share::new(weight, Default::default());
+        let node: &'static Node = Box::leak(Box::new(Node::new(n, share, home)));
+        let _ = queue.lock().wake(node, now_ns).unwrap();
+    }
+    let switch = |now_ns: u64| {
+        let mut guard = queue.lock();
+        if let Some(current) = guard.look().current() {
+            let _ = guard
+                .with(current.0, |q, i, e| q.requeue(i, e, Requeue::Preempted, now_ns))
+                .unwrap();
+        }
+        let Next::Run(..) = guard.next(now_ns, |_| MayRun::Yes).unwrap() else {
+            panic!("there is always one to run")
+        };
+    };
+    const SWITCHES: u64 = 12;
+    for _ in 0..3 * threads.min(1000) {
+        now_ns += 10_000_000;
+        switch(now_ns);
+    }
+    let mut sum = 0;
+    for _ in 0..SWITCHES {
+        now_ns += 10_000_000;
+        sum += instructions(|| switch(now_ns));
+    }
+    queue.lock().check_invariants().unwrap();
+    sum / SWITCHES
+}
+
+#[test]
+fn ten_thousand_threads_cost_at_most_twice_what_ten_do() {
+    let ten = switch_cost(10);
+    let many = switch_cost(10_000);
+    let line = format!("switch: {ten} instructions at 10 threads, {many} at 10,000\n");
+    // Not by println, which a passing test swallows.
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    assert!(ten > 50, "the count works: {ten}");
+    assert!(many <= 2 * ten, "{many} > 2 × {ten}");
+}

@@ -1,0 +1,91 @@
+@0xd8e478ff0b301d0d;
+# What the machine is and what its kernel counts. Changes nothing.
+
+enum ImageProfile @0x9b68c94457424ee7 {
+  # How the kernel was built.
+
+  checked @0;
+  # With assertions and invariant checks.
+
+  release @1;
+
+  measure @2;
+  # With diagnostics that cost time.
+}
+
+struct Machine @0xb0441fc87f277311 {
+  cpus @0 :UInt32;
+  # CPUs that run threads; they are numbered from 0.
+
+  profile @1 :ImageProfile;
+
+  uptimeNs @2 :UInt64;
+  # The monotonic clock.
+
+  framesTotal @3 :UInt64;
+  # Page frames of 4 KiB the kernel manages.
+
+  framesFree @4 :UInt64;
+}
+
+struct CpuCounters @0xc145d8365e8ca215 {
+  # Since boot, of one CPU. Each is counted without a lock and read one after the other.
+
+  runnable @0 :UInt32;
+  # Threads in the run queue now, the running one not counted.
+
+  runnableMax @1 :UInt32;
+  # The most there ever were.
+
+  switches @2 :UInt64;
+  # From one thread to another.
+
+  preemptions @3 :UInt64;
+  # Switches because a slice ended.
+
+  steals @4 :UInt64;
+  # Threads taken from another CPU's queue.
+
+  failedPlacements @5 :UInt64;
+  # Wakes that found no better CPU than a busy one.
+
+  rescheduleSent @6 :UInt64;
+  # Reschedule interrupts sent to another CPU.
+
+  rescheduleSkipped @7 :UInt64;
+  # Not sent, because one was pending there.
+
+  tlbRequests @8 :UInt64;
+  # TLB shootdowns asked of this CPU.
+
+  tlbFailures @9 :UInt64;
+  # Shootdowns refused before anything changed, because their table was full.
+
+  idleEntries @10 :UInt64;
+  # Times the CPU went idle.
+
+  idleNs @11 :UInt64;
+  # Time it was idle.
+
+  timerInterrupts @12 :UInt64;
+  oneShots @13 :UInt64;
+  # Times the timer was armed.
+
+  handoffsTaken @14 :UInt64;
+  # Calls that ran their server next on this CPU.
+
+  handoffsMissed @15 :UInt64;
+  # Calls whose server was queued instead.
+
+  syscalls @16 :UInt64;
+}
+
+interface SystemInfo @0xec303081c98930d0 {
+  # Reading is all there is: the holder learns nothing about any single process.
+
+  machine @0 () -> (machine :Machine);
+  # The machine as a whole.
+
+  cpu @1 (cpu :UInt32) -> (counters :CpuCounters);
+  # What one CPU counts. A number that is not below `Machine.cpus` is `invalidArgument`.
+}
