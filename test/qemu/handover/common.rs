@@ -263,3 +263,24 @@ pub fn expected_alone(name: &str, from: From) -> Vec<String> {
     lines.push("end".into());
     lines
 }
+
+/// Replaces a piece of the lines that have it; there must be one.
+pub fn changed(expected: &mut [String], old: &str, new: &str) {
+    let mut hits = 0;
+    for line in expected.iter_mut().filter(|line| line.contains(old)) {
+        *line = line.replace(old, new);
+        hits += 1;
+    }
+    assert!(hits > 0, "no expected line contains {old}");
+}
+
+/// The handover with 5 levels. The kernel's window to the controllers is for 4 levels only.
+pub fn with_five_levels(mut expected: Vec<String>) -> Vec<String> {
+    expected.retain(|line| {
+        !line.contains("local-apic") && !line.contains("io-apic") && !line.contains("nmi-pin")
+    });
+    changed(&mut expected, "cr4 0x20 ", "cr4 0x1020 ");
+    changed(&mut expected, "hhdm 0xffff800000000000", "hhdm 0xff00000000000000");
+    changed(&mut expected, "paging-mode 0", "paging-mode 1");
+    expected
+}
