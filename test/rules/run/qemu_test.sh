@@ -9,9 +9,16 @@ check "an unknown option is explained" grep -q -- '--help' <("$run" --smpp 2>&1 
 check "help lists the options" grep -q -- '--gui' <("$run" --help)
 check "no accelerator but emulation is asked for" grep -qv kvm <("$run" --print)
 
+# The screen: a socket for a viewer, in the workspace. Socket names are short, hence /tmp.
+workspace=$(mktemp -d /tmp/capos-screen.XXXXXX)
+export BUILD_WORKSPACE_DIRECTORY=$workspace
+check "a screen is a socket in the workspace" grep -q "vnc=unix:$workspace/bazel-screen.vnc" <("$run" --gui --print)
+unset BUILD_WORKSPACE_DIRECTORY
+check "without a workspace --gui says so" grep -q 'bazel run' <("$run" --gui --print 2>&1 || true)
+
 # The terminal: what is typed reaches QEMU, whose Ctrl-A X ends it once the system is up.
 mkfifo "$TEST_TMPDIR/keys"
-"$run" --smp 2 <"$TEST_TMPDIR/keys" >"$TEST_TMPDIR/screen" 2>&1 &
+BUILD_WORKSPACE_DIRECTORY=$workspace "$run" --smp 2 --gui <"$TEST_TMPDIR/keys" >"$TEST_TMPDIR/screen" 2>&1 &
 machine=$!
 exec 9>"$TEST_TMPDIR/keys"
 # No clock is asserted on: Bazel's own limit ends a system that never comes up.
@@ -19,8 +26,10 @@ until grep -aq 'capOS is up' "$TEST_TMPDIR/screen"; do
   kill -0 "$machine" || { cat "$TEST_TMPDIR/screen"; echo "QEMU ended before the system was up"; exit 1; }
   sleep 0.1
 done
+check "the screen's socket is there" test -S "$workspace/bazel-screen.vnc"
 printf '\001x' >&9
 wait "$machine" || true
+rm -rf "$workspace"
 cat "$TEST_TMPDIR/screen"
 check "it says how to leave" grep -aq 'Ctrl-A X' "$TEST_TMPDIR/screen"
 check "both CPUs came up" grep -aq '2 of 2 CPUs' "$TEST_TMPDIR/screen"
