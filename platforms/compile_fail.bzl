@@ -5,18 +5,9 @@ For rules of the house that the compiler keeps: no infallible allocation in the 
 platform; the test is green only if that fails with the expected text.
 """
 
-load(":rust.bzl", "lint_flags_of")
+load(":rust.bzl", "lint_flags_of", "platform_transition")
 
 _TOOLCHAIN = "@rules_rust//rust:toolchain_type"
-
-def _platform_transition_impl(_settings, attr):
-    return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
-
-_platform_transition = transition(
-    implementation = _platform_transition_impl,
-    inputs = [],
-    outputs = ["//command_line_option:platforms"],
-)
 
 def _compile_output_impl(ctx):
     toolchain = ctx.toolchains[_TOOLCHAIN]
@@ -53,7 +44,7 @@ _compile_output = rule(
         "src": attr.label(allow_single_file = [".rs"], mandatory = True),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
-    cfg = _platform_transition,
+    cfg = platform_transition,
     toolchains = [_TOOLCHAIN],
 )
 

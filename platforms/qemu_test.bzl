@@ -104,7 +104,8 @@ def _one(name, lane, tags, **kwargs):
     # A racing guest has several host threads at work: Bazel counts it as two.
     if lane == "racing":
         tags = tags + ["cpu:2"]
-    _qemu_test(name = name, lane = lane, tags = tags + ["qemu"], **kwargs)
+    visibility = kwargs.pop("visibility", ["//visibility:public"])
+    _qemu_test(name = name, lane = lane, tags = tags + ["qemu"], visibility = visibility, **kwargs)
 
 def capos_qemu_test(
         name,

@@ -87,7 +87,7 @@ def lint_flags(is_test = False):
 def _platform_transition_impl(_settings, attr):
     return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
 
-_platform_transition = transition(
+platform_transition = transition(
     implementation = _platform_transition_impl,
     inputs = [],
     outputs = ["//command_line_option:platforms"],
@@ -105,7 +105,7 @@ _lint = rule(
     doc = "Clippy and rustfmt over crates, built for the platform they run on.",
     implementation = _lint_impl,
     attrs = {
-        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = _platform_transition),
+        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = platform_transition),
         "runs_on": attr.string(mandatory = True, values = _OS.keys()),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
@@ -258,6 +258,7 @@ def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, siz
         },
         program = ":" + name + ".program",
         variant = "loom",
+        visibility = ["//visibility:public"],
     )
 
 def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
@@ -299,6 +300,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         srcs = ["//platforms:replay.sh"],
         args = ["$(rootpath :%s)" % name] + ["$(rootpath %s)" % c for c in corpus],
         data = [":" + name] + corpus,
+        visibility = ["//visibility:public"],
     )
 
 def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], proof_deps = [], **kwargs):

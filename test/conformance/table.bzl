@@ -201,17 +201,126 @@ ROWS = {
 
 # Requirement → tests. A test that goes away must be replaced here.
 PROOFS = {
+    "P1": [
+        "//test/rules/platforms:platforms_test",
+        "//test/rules/core:rules_core_test",
+    ],
+    "P2": [
+        "//test/bazelw:fetcher_test",
+        "//test/bazelw:parts_test",
+    ],
+    "P3": ["//test/bazelw:wrapper_test"],
+    "P4": [
+        "//test/qemu/release:release_direct_2r",
+        "//test/qemu/release:release_cd_2r",
+        "//test/qemu/smoke:smoke_1d_release",
+    ],
+    "P5": ["//platforms/image:make_image_test"],
+    "P6": [
+        "//test/qemu/handover:direct",
+        "//test/qemu/handover:uefi",
+        "//platforms/image:make_image_test",
+    ],
+    "P7": [
+        "//test/qemu/release:release_cd_2r",
+        "//test/qemu/release:release_usb_2r",
+        "//test/qemu/boot:screen",
+    ],
+    "P8": [
+        "//schema:schema_round_trip",
+        "//kernel/smp/rq:smp_rq_property",
+    ],
+    "P9": [
+        "//platforms/qemu/run:run_test",
+        "//test/rules/run:debug_test",
+    ],
+    "B2": ["//abi/types:abi_types_golden"],
+    "B6": [
+        "//abi/ring:abi_ring_model",
+        "//abi/ring:abi_ring_protocol",
+    ],
+    "B8": ["//abi/ring:abi_ring_hostile"],
     "B11": [
         "//schema/wire:schema_wire_exception",
         "//schema:schema_round_trip",
     ],
-    "B2": ["//abi/types:abi_types_golden"],
-    "C12": ["//schema:schema_layout"],
+    "B14": ["//abi/ring:abi_ring_hostile"],
+    "B17": ["//abi/types:abi_types_golden"],
+    "C1": [
+        "//kernel/core/cap:core_cap_model",
+        "//kernel/core/cap:core_cap_table",
+    ],
+    "C4": ["//kernel/core/cap:core_cap_transfer"],
     "C5": [
         "//kernel/core/manifest:core_manifest_corrupt",
         "//kernel/core/manifest:core_manifest_model",
         "//test/rules/manifest:accepted",
         "//test/rules/manifest:refusals",
     ],
-    "P5": ["//platforms/image:make_image_test"],
+    "C12": ["//schema:schema_layout"],
+    "T2": ["//kernel/core/thread:core_thread_stale"],
+    "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T7": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T8": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "K1": [
+        "//kernel/smp/park:smp_park_meet",
+        "//kernel/core/park:core_park_property",
+    ],
+    "K2": [
+        "//kernel/core/park:core_park_property",
+        "//kernel/core/park:core_park_thousand",
+    ],
+    "I1": [
+        "//kernel/core/endpoint:core_endpoint_model",
+        "//kernel/core/endpoint:core_endpoint_cases",
+    ],
+    "I2": ["//kernel/core/endpoint:core_endpoint_table"],
+    "I6": ["//kernel/core/endpoint:core_endpoint_cases"],
+    "I7": ["//kernel/core/endpoint:core_endpoint_cases"],
+    "S1": [
+        "//kernel/smp/rq:smp_rq_property",
+        "//kernel/smp/rq:smp_rq_cost",
+    ],
+    "S3": ["//kernel/core/sched:core_sched_property"],
+    "S4": ["//kernel/core/sched_policy:core_sched_policy_property"],
+    "S5": [
+        "//kernel/core/sched_policy:core_sched_policy_property",
+        "//kernel/smp/rq:smp_rq_fairness",
+    ],
+    "S7": ["//kernel/smp/rq:smp_rq_fairness"],
+    "S8": ["//kernel/smp/rq:smp_rq_owner"],
+    "S9": ["//kernel/smp/ipi:smp_ipi_wake"],
+    "S12": ["//kernel/smp/rq:smp_rq_fairness"],
+    "S17": ["//kernel/core/sched:core_sched_table"],
+    "M9": [
+        "//test/qemu/boot:protections_1d_checked",
+        "//test/qemu/boot:protections_4r_release",
+    ],
+    "M10": [
+        "//test/qemu/boot:fatal_panic_4r_release",
+        "//test/qemu/smoke:smoke_4r_release",
+    ],
+    "M16": [
+        "//test/rules/house:kernel_has_no_infallible_push",
+        "//test/rules/house:kernel_has_no_infallible_box",
+    ],
+    "M17": ["//kernel/smp/reclaim:smp_reclaim_use_after"],
+    "L8": [
+        "//abi/ring:abi_ring_owner",
+        "//abi/ring:abi_ring_ownership",
+    ],
+    "Q1": [
+        "//kernel/core/frames:core_frames_model",
+        "//kernel/core/paging:core_paging_model",
+        "//kernel/core/timer:core_timer_property",
+    ],
+    "Q2": [
+        "//abi/ring:abi_ring_dispatch_replay",
+        "//schema:schema_dispatch_replay",
+        "//abi/report:abi_report_test",
+    ],
+    "Q6": [
+        "//test/rules/house:unsafe_is_refused_in_a_core",
+        "//test/rules/house:unsafe_needs_a_reason_in_arch",
+    ],
 }

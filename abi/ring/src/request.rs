@@ -163,7 +163,7 @@ impl Park {
 
     /// Where the word is, unchecked.
     #[inline]
-    pub const fn address(&self) -> u64 {
+    pub const fn word_address(&self) -> u64 {
         self.0.arg
     }
 
@@ -194,7 +194,7 @@ impl Unpark {
 
     /// Where the word is, unchecked.
     #[inline]
-    pub const fn address(&self) -> u64 {
+    pub const fn word_address(&self) -> u64 {
         self.0.arg
     }
 

@@ -130,11 +130,11 @@ fn simple_operations_carry_their_fields() {
     assert_eq!(decode(cancel), Ok(Request::Cancel { target: 77 }));
     let words = Sqe { cap: slot.to_bits(), arg: 0x1000, address: 9, ..sqe(Opcode::Park) };
     let Ok(Request::Park(park)) = decode(Sqe { result_address: 50, ..words }) else { panic!() };
-    let fields = (park.space(), park.address(), park.expected(), park.timeout_ns());
+    let fields = (park.space(), park.word_address(), park.expected(), park.timeout_ns());
     assert_eq!(fields, (slot, 0x1000, 9, 50));
     let words = Sqe { opcode: Opcode::Unpark as u8, ..words };
     let Ok(Request::Unpark(unpark)) = decode(words) else { panic!() };
-    assert_eq!((unpark.space(), unpark.address(), unpark.count()), (slot, 0x1000, 9));
+    assert_eq!((unpark.space(), unpark.word_address(), unpark.count()), (slot, 0x1000, 9));
 }
 
 #[test]
@@ -260,14 +260,14 @@ fn encode(request: Request) -> Sqe {
         Request::Cancel { target } => Sqe { arg: target, ..base(Opcode::Cancel) },
         Request::Park(park) => Sqe {
             cap: park.space().to_bits(),
-            arg: park.address(),
+            arg: park.word_address(),
             address: park.expected().into(),
             result_address: park.timeout_ns(),
             ..base(Opcode::Park)
         },
         Request::Unpark(unpark) => Sqe {
             cap: unpark.space().to_bits(),
-            arg: unpark.address(),
+            arg: unpark.word_address(),
             address: unpark.count().into(),
             ..base(Opcode::Unpark)
         },

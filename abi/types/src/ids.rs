@@ -68,115 +68,77 @@ pub struct ThreadRef {
     pub thread_generation: u32,
 }
 
-/// A slot of the process's capability table, with the generation it had when it was filled.
-///
-/// Generation 0 is never given out, so the all-zero value names nothing.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-)]
-#[repr(transparent)]
-pub struct CapSlot(u64);
+/// Declares a name of one word: an index below, the generation of what stands there above.
+macro_rules! generational {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        ///
+        /// Generation 0 is never given out, so the all-zero value names nothing.
+        #[derive(
+            Clone,
+            Copy,
+            Debug,
+            PartialEq,
+            Eq,
+            PartialOrd,
+            Ord,
+            Hash,
+            FromBytes,
+            IntoBytes,
+            Immutable,
+            KnownLayout,
+        )]
+        #[repr(transparent)]
+        pub struct $name(u64);
 
-impl CapSlot {
-    /// Names no capability.
-    pub const NONE: Self = Self(0);
+        impl $name {
+            /// Names nothing.
+            pub const NONE: Self = Self(0);
 
-    /// The slot `index` in its `generation`.
-    #[inline]
-    pub const fn new(index: u32, generation: u32) -> Self {
-        Self(index as u64 | (generation as u64) << 32)
-    }
+            /// What stands at `index`, in its `generation`.
+            #[inline]
+            pub const fn new(index: u32, generation: u32) -> Self {
+                Self(index as u64 | (generation as u64) << 32)
+            }
 
-    /// The position in the table.
-    #[inline]
-    pub const fn index(self) -> u32 {
-        self.0 as u32
-    }
+            /// The position.
+            #[inline]
+            pub const fn index(self) -> u32 {
+                self.0 as u32
+            }
 
-    /// Which filling of that position.
-    #[inline]
-    pub const fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
+            /// Which use of that position.
+            #[inline]
+            pub const fn generation(self) -> u32 {
+                (self.0 >> 32) as u32
+            }
 
-    /// The value as it stands in an SQE.
-    #[inline]
-    pub const fn to_bits(self) -> u64 {
-        self.0
-    }
+            /// The value as it stands in an SQE or CQE.
+            #[inline]
+            pub const fn to_bits(self) -> u64 {
+                self.0
+            }
 
-    /// The slot that stands in an SQE.
-    #[inline]
-    pub const fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
+            /// The name that stands in an SQE or CQE.
+            #[inline]
+            pub const fn from_bits(bits: u64) -> Self {
+                Self(bits)
+            }
+        }
+
+        static_assertions::assert_eq_size!($name, [u8; 8]);
+    };
 }
 
-/// Names one received call towards the kernel: its record in the receiver's table and the
-/// record's generation. Returned once; a second use is stale.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-)]
-#[repr(transparent)]
-pub struct ReplyToken(u64);
+generational! {
+    /// A slot of the process's capability table, with the generation it had when it was filled.
+    CapSlot
+}
 
-impl ReplyToken {
-    /// Names no call: what a message that wants no reply carries.
-    pub const NONE: Self = Self(0);
-
-    /// The record `index` in its `generation`.
-    #[inline]
-    pub const fn new(index: u32, generation: u32) -> Self {
-        Self(index as u64 | (generation as u64) << 32)
-    }
-
-    /// The record's position.
-    #[inline]
-    pub const fn index(self) -> u32 {
-        self.0 as u32
-    }
-
-    /// Which use of that record.
-    #[inline]
-    pub const fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    /// The value as it stands in an SQE or CQE.
-    #[inline]
-    pub const fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// The token that stands in an SQE or CQE.
-    #[inline]
-    pub const fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
+generational! {
+    /// One received call, towards the kernel: its record in the receiver's table and the
+    /// record's generation. Returned once; a second use is stale.
+    ReplyToken
 }
 
 static_assertions::assert_eq_size!(ThreadRef, [u8; 16]);
-static_assertions::assert_eq_size!(CapSlot, [u8; 8]);
-static_assertions::assert_eq_size!(ReplyToken, [u8; 8]);

@@ -7,12 +7,14 @@
 
 use abi_report::Exit;
 use core::fmt;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core_fault::Vector;
 use kernel_arch::cpu;
 use kernel_arch::trap::probe;
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_sys::fatal::{self, Cause, Fatal};
 use kernel_sys::{Machine, smp};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test};
 
 kernel_sys::kernel_main!(main);
 
@@ -24,7 +26,7 @@ macro_rules! ends {
                 if end == $word {
                     const SUITE: Suite<Env> = Suite::new(&[Test::new(concat!("fatal.", $word), $test)]);
                     fatal::expect($hook);
-                    kernel_kit::run(&SUITE, machine);
+                    test_kernel::run(machine, &SUITE);
                 }
             )*
             panic!("end={end} is none of this kernel's")
@@ -135,10 +137,21 @@ fn panics_elsewhere(_: &mut T<'_, Env>) -> Outcome {
     Ok(())
 }
 
+/// CPUs that are about to panic.
+static READY: AtomicUsize = AtomicUsize::new(0);
+
+fn panic_together() {
+    READY.fetch_add(1, Ordering::Relaxed);
+    while READY.load(Ordering::Relaxed) < cpu::all().len() {
+        cpu::relax();
+    }
+    panic_here()
+}
+
 fn all_panic(_: &mut T<'_, Env>) -> Outcome {
     for index in 1..cpu::all().len() {
-        smp::start_on(index, panic_here);
+        smp::start_on(index, panic_together);
     }
-    panic_here();
+    panic_together();
     Ok(())
 }

@@ -7,13 +7,13 @@ extern crate alloc;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hint::black_box;
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_mm::fallible::{try_box, try_push};
 use kernel_mm::frames::{self, Order, OwnedFrames};
 use kernel_mm::stack::{KernelStack, STACK_PAGES};
 use kernel_mm::{OutOfMemory, heap};
 use kernel_sys::Machine;
-use test_kit::{check, check_eq, require, require_eq};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test, check, check_eq, require, require_eq};
 
 kernel_sys::kernel_main!(main);
 
@@ -29,7 +29,7 @@ const SUITE: Suite<Env> = Suite::new(&[
 ]);
 
 fn main(machine: &'static Machine) -> ! {
-    kernel_kit::run(&SUITE, machine)
+    test_kernel::run(machine, &SUITE)
 }
 
 fn counts_add_up(t: &mut T<'_, Env>) -> Outcome {
@@ -103,7 +103,7 @@ fn filled(size: usize, value: u8) -> Result<Vec<u8>, OutOfMemory> {
 fn heap_keeps_contents(t: &mut T<'_, Env>) -> Outcome {
     let mut live: Vec<Vec<u8>> = Vec::new();
     let mut state = 1u32;
-    for step in 0..2000u32 {
+    for step in 0..600u32 {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let pick = (state >> 16) as usize;
         if live.len() > 64 || (pick.is_multiple_of(3) && !live.is_empty()) {
@@ -126,13 +126,15 @@ fn heap_gives_frames_back(t: &mut T<'_, Env>) -> Outcome {
     let before = (heap::usage(), frames::counts());
     for size in SIZES {
         let mut live: Vec<Vec<u8>> = Vec::new();
-        for n in 0..300 {
+        // Several pages of each class, and of the larger sizes a few.
+        let count = (40_000 / size).clamp(8, 300);
+        for n in 0..count {
             let Ok(vector) = filled(size, n as u8) else {
                 return t.fail(format_args!("no memory for {size} bytes"));
             };
             require!(t, try_push(&mut live, vector).is_ok());
         }
-        check!(t, heap::usage().bytes >= before.0.bytes + 300 * size as u64);
+        check!(t, heap::usage().bytes >= before.0.bytes + (count * size) as u64);
     }
     heap::trim();
     check_eq!(t, (heap::usage(), frames::counts()), before);

@@ -8,11 +8,11 @@ use core_fault::Vector;
 use kernel_arch::cpu;
 use kernel_arch::trap::Fault;
 use kernel_arch::trap::probe::{self, Probe};
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_mm::probe::{self as user, UserProbe};
 use kernel_mm::tables;
 use kernel_sys::{Machine, smp};
-use test_kit::{check, check_eq, require};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test, check, check_eq, require};
 
 kernel_sys::kernel_main!(main);
 
@@ -32,7 +32,7 @@ const SUITE: Suite<Env> = Suite::new(&[
 ]);
 
 fn main(machine: &'static Machine) -> ! {
-    kernel_kit::run(&SUITE, machine)
+    test_kernel::run(machine, &SUITE)
 }
 
 fn bits_read_back(t: &mut T<'_, Env>) -> Outcome {

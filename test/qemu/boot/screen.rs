@@ -3,9 +3,9 @@
 #![no_main]
 
 use kernel_arch::{console, println};
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_sys::Machine;
-use test_kit::{check, check_eq};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test, check, check_eq};
 
 kernel_sys::kernel_main!(main);
 
@@ -15,7 +15,7 @@ const SUITE: Suite<Env> = Suite::new(&[
 ]);
 
 fn main(machine: &'static Machine) -> ! {
-    kernel_kit::run(&SUITE, machine)
+    test_kernel::run(machine, &SUITE)
 }
 
 /// How many cells of a row have something in them.

@@ -22,6 +22,17 @@ fn everything_from_usb() {
     check("usb", &outcome, &expected("everything.txt", "everything", From::Usb));
 }
 
+/// The loader leaves the firmware's 4-level tables for 5-level ones.
+#[test]
+fn five_levels() {
+    let mut image = image();
+    for member in 0..2 {
+        set_member(&mut image, "paging-mode", member, 1);
+    }
+    let outcome = boot_uefi("five", &image, From::Cd, 2);
+    check("five", &outcome, &with_five_levels(expected("everything.txt", "everything", From::Cd)));
+}
+
 #[test]
 fn refusal_is_readable() {
     let mut newer = image();

@@ -5,9 +5,9 @@ use crate::harness::{CODE, Ended, PAGE, Setup, slot, told, whole};
 use core::sync::atomic::Ordering;
 use core_paging::Access;
 use kernel_arch::context::{BadStart, UserStart};
-use kernel_kit::{Env, Outcome, T};
 use kernel_mm::probe;
-use test_kit::{check, check_eq, require_eq};
+use test_kernel::Env;
+use test_kit::{Outcome, T, check, check_eq, require_eq};
 use user_blob::{Program, SYSCALL};
 
 const PAGE_FAULT: u8 = 14;

@@ -5,11 +5,11 @@ use abi_types::place::{RING_VADDR, TIME_VADDR, USER_END};
 use abi_types::{RingBlock, TimePage};
 use core::sync::atomic::Ordering;
 use core_paging::Access;
-use kernel_kit::{Env, Outcome, T};
 use kernel_mm::frames;
 use kernel_mm::space::{MAX_COPY_BYTES, MAX_PAGES, NotMapped, SpaceError};
 use kernel_mm::stack::KernelStack;
-use test_kit::{check, check_eq, require_eq, require_ok};
+use test_kernel::Env;
+use test_kit::{Outcome, T, check, check_eq, require_eq, require_ok};
 use user_blob::Program;
 
 pub fn limits(t: &mut T<'_, Env>) -> Outcome {

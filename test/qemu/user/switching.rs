@@ -7,9 +7,9 @@ use crate::harness::{
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kernel_arch::context::{self, State};
 use kernel_arch::cpu;
-use kernel_kit::{Env, Outcome, T};
 use kernel_sys::smp;
-use test_kit::{check, check_eq, require, require_eq};
+use test_kernel::Env;
+use test_kit::{Outcome, T, check, check_eq, require, require_eq};
 use user_blob::{Program, page};
 
 /// A spinning program whose FS base is at a place of its own in its stack pages.

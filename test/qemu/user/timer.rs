@@ -3,8 +3,8 @@
 use crate::harness::TIMER_IN_KERNEL;
 use core::sync::atomic::Ordering;
 use kernel_arch::{cpu, time};
-use kernel_kit::{Env, Outcome, T};
-use test_kit::{check, check_eq};
+use test_kernel::Env;
+use test_kit::{Outcome, T, check, check_eq};
 
 fn now_ns() -> u64 {
     time::now_ns().expect("a clock")

@@ -11,9 +11,9 @@ mod timer;
 
 use core::sync::atomic::Ordering;
 use harness::{Ended, PAGE, STACK_TOP, Setup, told, whole};
-use kernel_kit::{Env, Outcome, Suite, T, Test};
 use kernel_sys::Machine;
-use test_kit::{check, check_eq, require_ok};
+use test_kernel::Env;
+use test_kit::{Outcome, Suite, T, Test, check, check_eq, require_ok};
 use user_blob::{Program, page};
 
 kernel_sys::kernel_main!(
@@ -57,7 +57,7 @@ pub const FLAGS_ARGUMENT: u64 = 0x5a;
 pub const HARMFUL_FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 14 | 1 << 18;
 
 fn main(machine: &'static Machine) -> ! {
-    kernel_kit::run(&SUITE, machine)
+    test_kernel::run(machine, &SUITE)
 }
 
 fn entry_registers(t: &mut T<'_, Env>) -> Outcome {

@@ -1,8 +1,8 @@
 """What capos_qemu_test() refuses while targets are analysed, and with which words."""
 
-load("@bazel_skylib//lib:unittest.bzl", "analysistest", "asserts")
 load("//platforms:qemu_test.bzl", "capos_qemu_test")
 load("//platforms:system.bzl", "CaposSystemInfo")
+load("//test/rules:refusal.bzl", "refusal_test")
 
 def _no_system_impl(ctx):
     file = ctx.actions.declare_file(ctx.label.name + ".file")
@@ -12,17 +12,6 @@ def _no_system_impl(ctx):
 _no_system = rule(
     doc = "A system of empty files: enough to analyse a test, not to run it.",
     implementation = _no_system_impl,
-)
-
-def _refusal_impl(ctx):
-    env = analysistest.begin(ctx)
-    asserts.expect_failure(env, ctx.attr.words)
-    return analysistest.end(env)
-
-_refusal_test = analysistest.make(
-    _refusal_impl,
-    attrs = {"words": attr.string(mandatory = True)},
-    expect_failure = True,
 )
 
 def qemu_test_refusals(name):
@@ -39,5 +28,5 @@ def qemu_test_refusals(name):
     }
     for case, (attributes, words) in cases.items():
         capos_qemu_test(name = "%s_%s_subject" % (name, case), tags = ["manual"], **attributes)
-        _refusal_test(name = "%s_%s" % (name, case), target_under_test = "%s_%s_subject" % (name, case), words = words)
+        refusal_test(name = "%s_%s" % (name, case), target_under_test = "%s_%s_subject" % (name, case), words = words)
     native.test_suite(name = name, tests = ["%s_%s" % (name, case) for case in cases])

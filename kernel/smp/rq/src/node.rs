@@ -1,6 +1,6 @@
 //! What a queue holds of a thread.
 
-use abi_sync::atomic::{AtomicU32, Ordering};
+use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_sync::cell::RaceCell;
 use core_sched::{CpuId, Entity, Entry};
 use core_sched_policy::Share;
@@ -16,7 +16,7 @@ pub struct Node {
     home: AtomicU32,
     pub(crate) entry: RaceCell<Option<Entry>>,
     entity: RaceCell<Entity>,
-    thread: u64,
+    pub(crate) thread: AtomicU64,
 }
 
 // SAFETY: link, entry and entity are reached only by this crate, only under the lock of the
@@ -46,14 +46,14 @@ impl Node {
             home: AtomicU32::new(home.index() as u32),
             entry: RaceCell::new(None),
             entity: RaceCell::new(Entity::new(share)),
-            thread,
+            thread: AtomicU64::new(thread),
         }
     }
 
-    /// What the node was made with: whose it is.
+    /// What the node was made or renewed with: whose it is.
     #[inline]
     pub fn thread(&self) -> u64 {
-        self.thread
+        self.thread.load(Ordering::Relaxed)
     }
 
     /// The CPU it belongs to; a guess unless that CPU's queue lock is held.

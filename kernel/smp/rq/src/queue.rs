@@ -3,8 +3,11 @@
 use crate::node::{Node, NodeRef};
 use crate::tree::Tree;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use core_sched::{Activity, CpuId, Entity, Error, Hint, MayRun, Pick, Queue, Refusal, Started};
-use core_sched_policy::{Lag, Wfq};
+use core_sched::{
+    Activity, CpuId, Enqueued, Entity, Error, HandedOff, Hint, MayRun, Pick, Queue, Refusal,
+    Started,
+};
+use core_sched_policy::{Lag, Share, Wfq};
 use smp_lock::{Guard, TicketLock};
 
 /// What the lock protects.
@@ -110,7 +113,7 @@ impl<'n> QueueGuard<'_, 'n> {
 
     /// A resting thread of this CPU wakes here.
     #[inline]
-    pub fn wake(&mut self, node: &'n Node, now_ns: u64) -> Result<core_sched::Enqueued, Error> {
+    pub fn wake(&mut self, node: &'n Node, now_ns: u64) -> Result<Enqueued, Error> {
         self.with(node, |queue, item, entity| {
             queue.enqueue(item, entity, queue.rest_lag(entity), now_ns)
         })
@@ -123,7 +126,7 @@ impl<'n> QueueGuard<'_, 'n> {
         from: &'n Node,
         to: &'n Node,
         now_ns: u64,
-    ) -> Result<core_sched::HandedOff, Error> {
+    ) -> Result<HandedOff, Error> {
         if core::ptr::eq(from, to) || !to.is_home(self.shared.cpu) {
             return Err(Error::NotHere);
         }
@@ -169,6 +172,18 @@ impl<'n> QueueGuard<'_, 'n> {
                 }
             }
         }
+    }
+
+    /// The node of a dead thread of this CPU becomes that of a new one, which rests.
+    pub fn renew(&mut self, node: &'n Node, thread: u64, share: Share) -> Result<(), Error> {
+        self.with(node, |_, _, entity| match entity.activity() {
+            Activity::Dead => {
+                *entity = Entity::new(share);
+                node.thread.store(thread, Ordering::Relaxed);
+                Ok(())
+            }
+            is => Err(Error::Activity { is }),
+        })
     }
 
     /// The queue, to look at.

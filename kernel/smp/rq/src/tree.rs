@@ -41,16 +41,11 @@ impl<'a> KeyAdapter<'a> for Adapter<'_> {
 }
 
 /// The waiting threads of one CPU, sorted.
+#[derive(Debug)]
 pub struct Tree<'n> {
     tree: RBTree<Adapter<'n>>,
     /// What `Node::tree` holds for a node linked here.
     mark: u32,
-}
-
-impl core::fmt::Debug for Tree<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_list().entries(self.tree.iter().map(Node::thread)).finish()
-    }
 }
 
 impl<'n> Tree<'n> {

@@ -6,6 +6,7 @@ use core_sched::{CpuId, MayRun, Requeue};
 use core_sched_policy::{Share, Weight};
 use smp_rq::{Next, Node, RunQueue};
 use std::arch::asm;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -53,7 +54,7 @@ fn switch_cost(threads: u64) -> u64 {
             panic!("there is always one to run")
         };
     };
-    const SWITCHES: u64 = 25;
+    const SWITCHES: u64 = 12;
     for _ in 0..3 * threads.min(1000) {
         now_ns += 10_000_000;
         switch(now_ns);
@@ -71,7 +72,9 @@ fn switch_cost(threads: u64) -> u64 {
 fn ten_thousand_threads_cost_at_most_twice_what_ten_do() {
     let ten = switch_cost(10);
     let many = switch_cost(10_000);
-    println!("switch: {ten} instructions at 10 threads, {many} at 10,000");
+    let line = format!("switch: {ten} instructions at 10 threads, {many} at 10,000\n");
+    // Not by println, which a passing test swallows.
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
     assert!(ten > 50, "the count works: {ten}");
     assert!(many <= 2 * ten, "{many} > 2 × {ten}");
 }

@@ -82,6 +82,10 @@ fn media() -> Option<Media> {
             _ => {}
         }
     }
+    // A disc's boot image is no partition, though firmware may see one in its first sector.
+    if media.optical {
+        media = Media { optical: true, ..Media::default() };
+    }
     Some(media)
 }
 

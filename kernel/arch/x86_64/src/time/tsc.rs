@@ -15,8 +15,11 @@ static RATE: Once<Rate> = Once::new();
 /// How long one round of measuring takes, in counter ticks of the reference per second: 1/500 s.
 /// Three rounds; sharp samples make two milliseconds enough for one part in ten thousand.
 const ROUNDS_PER_SECOND: u64 = 500;
-/// Looks at a reference before it counts as standing still; a round takes some ten thousand.
-const MAX_LOOKS: u64 = 100_000_000;
+/// Looks at a reference before it counts as standing still; a round takes some hundreds.
+const MAX_LOOKS: u64 = 1_000_000;
+/// Steps of an empty loop between two looks: some microseconds. A look is a device access, which
+/// costs a microsecond on hardware and far more in an emulator that counts instructions.
+const STEPS_PER_LOOK: u32 = 2000;
 /// Samples taken at each end of a round, of which the sharpest counts.
 const SAMPLES: usize = 5;
 
@@ -88,7 +91,9 @@ fn rounds(mut reference: impl FnMut() -> u64, hz: u64) -> Option<u64> {
             if looks == MAX_LOOKS {
                 return None;
             }
-            cpu::relax();
+            for step in 0..STEPS_PER_LOOK {
+                core::hint::black_box(step);
+            }
         }
         measure(start, sample(&mut reference), hz)
     };

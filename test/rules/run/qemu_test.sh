@@ -1,0 +1,26 @@
+#!/bin/bash
+# //platforms:qemu shows the booted system on the terminal, and explains wrong words.
+set -euo pipefail
+run=$1
+check() { if "${@:2}"; then echo "ok: $1"; else echo "FAILED: $1"; exit 1; fi; }
+
+check "a wrong number is explained" grep -q 'whole number from 1 to 255' <("$run" --smp none 2>&1 || true)
+check "an unknown option is explained" grep -q -- '--help' <("$run" --smpp 2>&1 || true)
+check "help lists the options" grep -q -- '--gui' <("$run" --help)
+check "no accelerator but emulation is asked for" grep -qv kvm <("$run" --print)
+
+# The terminal: what is typed reaches QEMU, whose Ctrl-A X ends it once the system is up.
+mkfifo "$TEST_TMPDIR/keys"
+"$run" --smp 2 <"$TEST_TMPDIR/keys" >"$TEST_TMPDIR/screen" 2>&1 &
+machine=$!
+exec 9>"$TEST_TMPDIR/keys"
+# No clock is asserted on: Bazel's own limit ends a system that never comes up.
+until grep -aq 'capOS is up' "$TEST_TMPDIR/screen"; do
+  kill -0 "$machine" || { cat "$TEST_TMPDIR/screen"; echo "QEMU ended before the system was up"; exit 1; }
+  sleep 0.1
+done
+printf '\001x' >&9
+wait "$machine" || true
+cat "$TEST_TMPDIR/screen"
+check "it says how to leave" grep -aq 'Ctrl-A X' "$TEST_TMPDIR/screen"
+check "both CPUs came up" grep -aq '2 of 2 CPUs' "$TEST_TMPDIR/screen"
