@@ -49,6 +49,8 @@ pub struct Told {
     words: [AtomicU64; 3],
     /// Flags the kernel had in the last syscall.
     pub kernel_flags: AtomicU64,
+    /// Where the stack pointer was at the last fault.
+    pub fault_stack: AtomicU64,
     /// First argument of the last `cap_enter`.
     pub argument: AtomicU64,
     /// Switches asked for, and times the commit after one was called; their data summed up.
@@ -65,6 +67,7 @@ pub static TOLD: [Told; MAX_CPUS] = [const {
         kind: AtomicU64::new(0),
         words: [const { AtomicU64::new(0) }; 3],
         kernel_flags: AtomicU64::new(0),
+        fault_stack: AtomicU64::new(0),
         argument: AtomicU64::new(0),
         switches: AtomicU64::new(0),
         switch_data: AtomicU64::new(0),
@@ -119,6 +122,9 @@ pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
     match Syscall::from_number(number) {
         Some(Syscall::CapEnter) => {
             told().argument.store(a0, Ordering::Relaxed);
+            if a0 == user_blob::CLOBBER_ARGUMENT {
+                user_blob::clobber();
+            }
             if a0 == crate::FLAGS_ARGUMENT {
                 told().kernel_flags.store(kernel_arch::cpu::flags(), Ordering::Relaxed);
             }
@@ -134,6 +140,7 @@ pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
 
 pub fn user_fault(frame: &TrapFrame) -> ! {
     let address = frame.fault_address();
+    told().fault_stack.store(cpu::stack_pointer(), Ordering::Relaxed);
     told().kernel_flags.store(kernel_arch::cpu::flags(), Ordering::Relaxed);
     told().tell(2, [frame.vector().0.into(), address, frame.rip()]);
     end()

@@ -47,6 +47,9 @@ fn goes_on(slot: &'static Slot, rounds: &mut u64) -> bool {
 }
 
 pub fn preemption(t: &mut T<'_, Env>) -> Outcome {
+    // The programs look at AVX registers if they have them; whoever can have them has.
+    let features = cpu::this().features();
+    check_eq!(t, kernel_arch::fpu::has_avx(), features.xsave && features.avx);
     let slot = slot(0);
     require_eq!(t, load_spin(slot, 0x1234_5678_9abc_def0, STACK), Ok(()));
     let mut last = 0;

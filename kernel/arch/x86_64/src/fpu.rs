@@ -60,11 +60,17 @@ pub fn area_bytes() -> usize {
     (AREA_BYTES.load(Ordering::Relaxed) as usize).next_multiple_of(AREA_ALIGN)
 }
 
-/// Whether user mode has AVX: the CPU does and its state is switched.
+/// Whether user mode has AVX: its state is on (XCR0), and so saved.
 pub fn has_avx() -> bool {
-    // OSXSAVE and AVX (leaf 1).
-    let has = __cpuid_count(1, 0).ecx & (1 << 27 | 1 << 28) == 1 << 27 | 1 << 28;
-    has && format() != Format::Fxsave && area_bytes() > LEGACY_BYTES as usize + AREA_ALIGN
+    if format() == Format::Fxsave {
+        return false;
+    }
+    let enabled: u32;
+    // SAFETY: CR4.OSXSAVE is on, as the format says; reading has no effect.
+    unsafe {
+        asm!("xgetbv", in("ecx") 0, out("eax") enabled, out("edx") _, options(nomem, nostack, preserves_flags));
+    }
+    u64::from(enabled) & AVX != 0
 }
 
 /// Turns on the state components this kernel lets user mode have, on this CPU. The control registers

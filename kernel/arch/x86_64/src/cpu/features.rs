@@ -33,6 +33,8 @@ pub struct Features {
     pub xsaveopt: bool,
     /// XSAVEC.
     pub xsavec: bool,
+    /// AVX.
+    pub avx: bool,
     /// Process-context identifiers.
     pub pcid: bool,
     /// FS and GS base instructions.
@@ -69,6 +71,7 @@ impl Features {
             xsave: basic.is_some_and(|f| f.has_xsave()),
             xsaveopt: state.is_some_and(|f| f.has_xsaveopt()),
             xsavec: state.is_some_and(|f| f.has_xsavec()),
+            avx: basic.is_some_and(|f| f.has_avx()),
             pcid: basic.is_some_and(|f| f.has_pcid()),
             fsgsbase: extended.is_some_and(|f| f.has_fsgsbase()),
             mce: basic.is_some_and(|f| f.has_mce()),
@@ -76,7 +79,7 @@ impl Features {
         }
     }
 
-    fn list(&self) -> [(&'static str, bool); 17] {
+    fn list(&self) -> [(&'static str, bool); 18] {
         [
             ("nx", self.nx),
             ("smep", self.smep),
@@ -91,6 +94,7 @@ impl Features {
             ("xsave", self.xsave),
             ("xsaveopt", self.xsaveopt),
             ("xsavec", self.xsavec),
+            ("avx", self.avx),
             ("pcid", self.pcid),
             ("fsgsbase", self.fsgsbase),
             ("mce", self.mce),

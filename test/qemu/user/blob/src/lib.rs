@@ -102,8 +102,33 @@ programs! {
     Segments = user_segments,
 }
 
+/// First argument of the syscall after which [`Program::Syscalls`] checks all registers.
+pub const CLOBBER_ARGUMENT: u64 = 0x1111_1111_1111_1113;
+
 /// `syscall`, to be put at the end of a page.
 pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Overwrites every register that a function may change: what of them user code sees afterwards was
+/// saved and restored.
+pub fn clobber() {
+    // SAFETY: only registers that are named as changed are.
+    unsafe {
+        core::arch::asm!(
+            "mov rax, -1",
+            "mov rcx, rax",
+            "mov rdx, rax",
+            "mov rsi, rax",
+            "mov rdi, rax",
+            "mov r8, rax",
+            "mov r9, rax",
+            "mov r10, rax",
+            "mov r11, rax",
+            out("rax") _, out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+            options(nomem, nostack),
+        );
+    }
+}
 
 /// The code of all programs.
 pub fn code() -> &'static [u8] {
@@ -175,7 +200,7 @@ global_asm!(
     "mov rax, 0x100000000",
     "syscall",
     "mov [r12 + 0x60], rax",
-    // Everything but RAX, RCX and R11 is kept.
+    // Everything but RAX, RCX and R11 is kept. RDI asks the kernel to overwrite what it may.
     "mov rax, 0x1111111111111111",
     "mov rbx, rax",
     "lea rdx, [rbx + 1]",
