@@ -240,6 +240,10 @@ PROOFS = {
         "//abi/ring:abi_ring_protocol",
     ],
     "B8": ["//abi/ring:abi_ring_hostile"],
+    "B9": [
+        "//test/qemu/user:user_1d_checked",
+        "//test/qemu/user:user_4r_release",
+    ],
     "B11": [
         "//schema/wire:schema_wire_exception",
         "//schema:schema_round_trip",
@@ -292,6 +296,10 @@ PROOFS = {
     "S9": ["//kernel/smp/ipi:smp_ipi_wake"],
     "S12": ["//kernel/smp/rq:smp_rq_fairness"],
     "S17": ["//kernel/core/sched:core_sched_table"],
+    "M5": [
+        "//test/qemu/user:user_1d_checked",
+        "//test/qemu/user:user_4r_release",
+    ],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
@@ -299,6 +307,15 @@ PROOFS = {
     "M10": [
         "//test/qemu/boot:fatal_panic_4r_release",
         "//test/qemu/smoke:smoke_4r_release",
+    ],
+    "M11": [
+        "//test/qemu/user:user_1d_checked",
+        "//test/qemu/user:user_4r_release",
+    ],
+    "M15": [
+        "//test/qemu/user:user_1d_checked",
+        "//test/qemu/user:user_4r_release",
+        "//test/qemu/user:user_old_cpu",
     ],
     "M16": [
         "//test/rules/house:kernel_has_no_infallible_push",

@@ -3,12 +3,13 @@
 //! Every allocation can fail and says so. What is handed out is owned by a value; dropping the
 //! value gives the memory back, so safe code can neither free twice nor use what it gave back.
 //!
-//! Lock order: heap, then tables, then frames. No lock is held while anything is logged.
+//! Lock order: heap, then an address space, then tables or the time page, then frames. No lock is held while anything is logged.
 //!
 //! * [`frames`]: physical frames, from the memory map.
 //! * [`tables`]: the kernel's own page tables, W^X.
 //! * [`heap`]: `alloc`'s allocator, fallible only.
 //! * [`stack`]: kernel stacks with guard pages. [`cpu`]: per-CPU blocks with their stacks.
+//! * [`space`]: user address spaces and access to user memory. [`thread`]: user threads.
 //! * [`device`]: device registers, mapped where they are used.
 //! * [`fallible`]: vectors and boxes from parts, without panicking.
 //! * [`reclaim`]: the loader's memory, once nothing of it is in use.
@@ -26,8 +27,11 @@ pub mod heap;
 mod image;
 pub mod probe;
 pub mod reclaim;
+pub mod space;
 pub mod stack;
 pub mod tables;
+pub mod thread;
+mod time_page;
 
 use core::fmt;
 

@@ -4,8 +4,10 @@
 //! as long as a probe runs, on the CPU that runs it.
 
 use crate::frames::{self, OwnedFrames};
+use crate::space::{AddressSpace, SpaceError};
 use crate::stack::KernelStack;
 use crate::{OutOfMemory, tables};
+use abi_types::place::USER_END;
 use core_address::{PAGE_SIZE, VirtAddr};
 use core_frames::Order;
 use core_paging::{Access, Rights};
@@ -117,6 +119,14 @@ pub fn run(probe: UserProbe) -> Result<Option<Fault>, OutOfMemory> {
             _ => probe::run_user(CODE, DATA + PAGE_SIZE, flags),
         }
     })
+}
+
+/// Maps the last page of the lower half, which no space maps otherwise, and puts `code` at its very
+/// end: what runs there goes on at an address that is not canonical.
+pub fn map_last_user_page(space: &AddressSpace, code: &[u8]) -> Result<(), SpaceError> {
+    space.map_last_page()?;
+    let at = USER_END + PAGE_SIZE - code.len() as u64;
+    space.fill(at, code).map_err(|_| SpaceError::Absent)
 }
 
 /// Writes below a fresh stack: the fault of its guard, or `None` if there is no guard.

@@ -23,13 +23,21 @@ const SLOT_PAGES: u64 = 64;
 /// How many stacks there can be.
 const SLOTS: usize = 16 * 1024;
 
-static TAKEN: Mutex<[u64; SLOTS / 64]> = Mutex::new([0; SLOTS / 64]);
+static TAKEN: Mutex<Slots> = Mutex::new([0; SLOTS / 64]);
+/// Stacks of [`STACK_PAGES`] that are mapped and in no use. Every CPU may have cached where they lead,
+/// so they stay mapped and are given to the next thread: freeing them would take a flush everywhere.
+static SPARE: Mutex<Slots> = Mutex::new([0; SLOTS / 64]);
+
+/// A bit for each slot.
+type Slots = [u64; SLOTS / 64];
 
 /// A mapped stack that its holder owns.
 #[derive(Debug)]
 pub struct KernelStack {
     slot: usize,
     pages: u64,
+    /// Whether any CPU may have run on it, and so has its translations.
+    is_shared: bool,
 }
 
 fn take_slot() -> Option<usize> {
@@ -40,6 +48,14 @@ fn take_slot() -> Option<usize> {
     Some(index * 64 + bit)
 }
 
+fn take_spare() -> Option<usize> {
+    let mut spare = SPARE.lock();
+    let (index, word) = spare.iter_mut().enumerate().find(|(_, w)| **w != 0)?;
+    let bit = word.trailing_zeros() as usize;
+    *word &= *word - 1;
+    Some(index * 64 + bit)
+}
+
 fn release_slot(slot: usize) {
     if let Some(word) = TAKEN.lock().get_mut(slot / 64) {
         *word &= !(1 << (slot % 64));
@@ -47,13 +63,32 @@ fn release_slot(slot: usize) {
 }
 
 impl KernelStack {
+    /// A stack for a thread, one that another has left if there is one.
+    pub fn for_thread() -> Result<KernelStack, OutOfMemory> {
+        match take_spare() {
+            Some(slot) => Ok(KernelStack { slot, pages: STACK_PAGES, is_shared: true }),
+            None => KernelStack::new(STACK_PAGES),
+        }
+    }
+
+    /// How many stacks are mapped and wait for a thread.
+    pub fn spare_count() -> u64 {
+        SPARE.lock().iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// The stack of a thread that may run on any CPU.
+    pub(crate) fn into_shared(mut self) -> KernelStack {
+        self.is_shared = true;
+        self
+    }
+
     /// A stack of that many pages, at most one less than a slot has.
     pub fn new(pages: u64) -> Result<KernelStack, OutOfMemory> {
         if pages == 0 || pages >= SLOT_PAGES {
             return Err(OutOfMemory);
         }
         let slot = take_slot().ok_or(OutOfMemory)?;
-        let mut stack = KernelStack { slot, pages: 0 };
+        let mut stack = KernelStack { slot, pages: 0, is_shared: false };
         // If one page fails, dropping `stack` gives back those before it, highest first.
         for _ in 0..pages {
             stack.add_page()?;
@@ -115,11 +150,17 @@ extern "C" fn start<T>(call: u64) -> ! {
 
 impl Drop for KernelStack {
     fn drop(&mut self) {
+        if self.is_shared {
+            if let Some(word) = SPARE.lock().get_mut(self.slot / 64) {
+                *word |= 1 << (self.slot % 64);
+            }
+            return;
+        }
         if self.pages > 0
             && let Some(bottom) = VirtAddr::new(self.bottom())
         {
             // SAFETY: mapped by `add_page`; a stack in use by a CPU is never dropped, because
-            // running on it takes it (`enter`, `leak`), so no other CPU has it cached.
+            // running on it takes it (`enter`, `leak`) or shares it, so no other CPU has it cached.
             unsafe {
                 tables::unmap_kernel(bottom, self.pages, |frame| {
                     // Leaked in `add_page`.

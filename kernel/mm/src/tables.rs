@@ -4,6 +4,7 @@
 //! stacks and devices in their windows. User address spaces copy the upper half of the root; its
 //! entries exist from the start and never change (invariant PT-2).
 
+use crate::OutOfMemory;
 use crate::frames::{self, OwnedFrames};
 use crate::image::{self, Image};
 use core::fmt;
@@ -17,6 +18,9 @@ use core_paging::{Access, Entry, MapError, PageSizes, Request, Rights, TableStor
 use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::{cpu, paging};
 use spin::Mutex;
+
+/// Root entries of the upper half.
+const UPPER_HALF: core::ops::Range<usize> = 256..512;
 
 /// The root of the kernel's tables, once they are in use.
 static ROOT: Mutex<Option<Frame>> = Mutex::new(None);
@@ -176,6 +180,18 @@ fn fill_windows(root: Frame) -> Result<(), BuildError> {
         }
     }
     Ok(())
+}
+
+/// A root with the kernel's half and nothing below it.
+pub(crate) fn new_root() -> Result<Frame, OutOfMemory> {
+    let kernel = (*ROOT.lock()).ok_or(OutOfMemory)?;
+    let root = Store.new_table().ok_or(OutOfMemory)?;
+    // The upper half's entries never change (invariant PT-2), so a copy stays true.
+    for index in UPPER_HALF {
+        let entry = Store.read(kernel, index);
+        Store.write(root, index, entry);
+    }
+    Ok(root)
 }
 
 /// Maps frames in one of the kernel's windows.

@@ -162,6 +162,11 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         Some((rate, source)) => log!("clock", "TSC {} kHz, {source}", rate.hz() / 1000),
         None => log!("clock", "no reference to measure the TSC with: no times in this log"),
     }
+    match time::init_timer() {
+        Some(source) => log!("clock", "one-shot timer: {source}"),
+        None => log!("clock", "no one-shot timer: it cannot be measured without a clock"),
+    }
+    steps.done("timer");
 
     let mut machine = Machine {
         loader: (try_string(handover.loader().0)?, try_string(handover.loader().1)?),

@@ -8,6 +8,7 @@
 //! * [`machine`]: what was found. [`summary`]: the same for people to read.
 //! * [`smp`]: other CPUs: starting them, giving them work.
 //! * [`report`]: the shipped kernel's own word to a harness.
+//! * [`user`]: what user mode leads to.
 //! * [`fatal`]: panics and faults nobody expects: one report, then the end.
 #![no_std]
 
@@ -21,6 +22,7 @@ pub mod smp;
 pub mod steps;
 pub mod summary;
 mod symbols;
+pub mod user;
 
 pub use machine::Machine;
 
@@ -32,15 +34,28 @@ kernel_arch::kernel_hooks! {
 }
 
 /// Names the function a kernel goes on with: `fn(&'static Machine) -> !`.
+///
+/// User mode leads to [`user`], the kernel's own; a kernel that tests the machine below it names
+/// functions of its own: `kernel_main!(main, syscall = …, user_fault = …, timer = …)`, with the types
+/// `kernel_arch::user_hooks!` says.
 #[macro_export]
 macro_rules! kernel_main {
     ($function:path) => {
+        $crate::kernel_main!(
+            $function,
+            syscall = $crate::user::syscall,
+            user_fault = $crate::user::fault,
+            timer = $crate::user::timer,
+        );
+    };
+    ($function:path, $($hooks:tt)*) => {
         $crate::reexport::export_main!($function, &'static $crate::Machine);
+        $crate::reexport::user_hooks! { $($hooks)* }
     };
 }
 
 /// What the macros refer to.
 #[doc(hidden)]
 pub mod reexport {
-    pub use kernel_arch::export_main;
+    pub use kernel_arch::{export_main, user_hooks};
 }

@@ -25,7 +25,7 @@ fn a_deterministic_test() {
         ..direct()
     };
     let expected = [
-        COMMON,
+        &format!("{COMMON},-x2apic"),
         "-m 256M -smp 2 -accel tcg,thread=single -icount shift=0,sleep=off -seed 1",
         "-rtc base=2024-01-01T00:00:00,clock=vm -display none -monitor none",
         "-serial file:c.log -serial file:r.bin -device isa-debug-exit,iobase=0xf4,iosize=0x1",

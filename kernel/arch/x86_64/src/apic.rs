@@ -6,7 +6,7 @@
 
 use crate::cpu;
 use crate::mmio::Mmio;
-use crate::trap::{IPI_VECTOR, SPURIOUS_VECTOR};
+use crate::trap::{IPI_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
 use core::sync::atomic::{AtomicU8, Ordering};
 use core_address::PhysAddr;
 use spin::Once;
@@ -23,8 +23,17 @@ const TASK_PRIORITY: usize = 0x80;
 const END_OF_INTERRUPT: usize = 0xb0;
 const SPURIOUS: usize = 0xf0;
 const ERROR_STATUS: usize = 0x280;
+const TIMER_ENTRY: usize = 0x320;
+const TIMER_INITIAL: usize = 0x380;
+const TIMER_CURRENT: usize = 0x390;
+const TIMER_DIVIDE: usize = 0x3e0;
 const COMMAND_LOW: usize = 0x300;
 const COMMAND_HIGH: usize = 0x310;
+
+const ENTRY_MASKED: u32 = 1 << 16;
+const TIMER_BY_DEADLINE: u32 = 0b10 << 17;
+/// Counts at the full rate: divided by one (Intel SDM vol. 3, figure 10-10).
+const DIVIDE_BY_1: u32 = 0b1011;
 
 const SPURIOUS_ENABLE: u32 = 1 << 8;
 const COMMAND_NMI: u32 = 0b100 << 8;
@@ -180,4 +189,40 @@ pub fn send_ipi(apic_id: u32) {
 /// Interrupts the CPU with that APIC id whatever it does.
 pub(crate) fn send_nmi(apic_id: u32) {
     command(apic_id, COMMAND_ASSERT | COMMAND_NMI);
+}
+
+/// What the timer does when its time has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TimerMode {
+    /// Nothing; it still counts.
+    Masked,
+    /// Counts down once, then interrupts.
+    OneShot,
+    /// Interrupts when the time-stamp counter reaches a value.
+    TscDeadline,
+}
+
+/// Sets this CPU's timer up, stopped.
+pub(crate) fn set_timer(mode: TimerMode) {
+    write(TIMER_INITIAL, 0);
+    write(TIMER_DIVIDE, DIVIDE_BY_1);
+    let vector = u32::from(TIMER_VECTOR);
+    write(
+        TIMER_ENTRY,
+        match mode {
+            TimerMode::Masked => ENTRY_MASKED | vector,
+            TimerMode::OneShot => vector,
+            TimerMode::TscDeadline => TIMER_BY_DEADLINE | vector,
+        },
+    );
+}
+
+/// Starts this CPU's timer with a count; 0 stops it.
+pub(crate) fn set_timer_count(count: u32) {
+    write(TIMER_INITIAL, count);
+}
+
+/// What is left of the count.
+pub(crate) fn timer_count() -> u32 {
+    read(TIMER_CURRENT)
 }

@@ -62,6 +62,52 @@ pub(crate) fn interrupt(frame: &TrapFrame) {
     unsafe { capos_interrupt(frame) }
 }
 
+unsafe extern "C" {
+    /// By the C convention, because entry code calls it: the arguments come first, where a syscall
+    /// has them.
+    pub(crate) fn capos_syscall(a0: u64, a1: u64, number: u64) -> u64;
+}
+
+unsafe extern "Rust" {
+    fn capos_user_fault(frame: &TrapFrame) -> !;
+    fn capos_timer(frame: &TrapFrame);
+}
+
+/// Defines what user mode leads to: `syscall(number, a0, a1) -> u64`; `user_fault(&TrapFrame) -> !`
+/// for an exception that is the user's doing; `timer(&TrapFrame)` when the deadline armed with
+/// [`time::arm`](crate::time::arm) has passed. Interrupts are off in all of them. Each may switch to
+/// another context.
+#[macro_export]
+#[allow_internal_unsafe]
+macro_rules! user_hooks {
+    (syscall = $syscall:path, user_fault = $fault:path, timer = $timer:path $(,)?) => {
+        const _: () = {
+            #[unsafe(no_mangle)]
+            extern "C" fn capos_syscall(a0: u64, a1: u64, number: u64) -> u64 {
+                $syscall(number, a0, a1)
+            }
+            #[unsafe(no_mangle)]
+            fn capos_user_fault(frame: &$crate::trap::TrapFrame) -> ! {
+                $fault(frame)
+            }
+            #[unsafe(no_mangle)]
+            fn capos_timer(frame: &$crate::trap::TrapFrame) {
+                $timer(frame)
+            }
+        };
+    };
+}
+
+pub(crate) fn user_fault(frame: &TrapFrame) -> ! {
+    // SAFETY: user_hooks! is the only definition of this name and gives it this type.
+    unsafe { capos_user_fault(frame) }
+}
+
+pub(crate) fn timer(frame: &TrapFrame) {
+    // SAFETY: as for `user_fault`.
+    unsafe { capos_timer(frame) }
+}
+
 /// Declares a function that another crate defines with [`export_main!`], of the same type.
 #[macro_export]
 #[allow_internal_unsafe]

@@ -7,6 +7,8 @@
 //! * [`boot`]: entry from the loader and what it handed over.
 //! * [`cpu`]: features, control registers, per-CPU blocks, descriptor tables, other CPUs.
 //! * [`trap`]: exception and interrupt entry, faults that a test provokes on purpose.
+//! * [`context`]: what a CPU can run, user threads and idle, and the switch between them.
+//! * `syscall`: entry from user mode by instruction. [`fpu`]: the state of x87, SSE and AVX.
 //! * [`paging`]: the direct map, table access, switching page tables.
 //! * [`apic`], [`time`]: local APIC, counters and the clock.
 //! * [`console`]: serial ports, screen, log.
@@ -19,14 +21,17 @@
 pub mod apic;
 pub mod boot;
 pub mod console;
+pub mod context;
 pub mod cpu;
 pub mod exit;
 pub mod firmware;
+pub mod fpu;
 mod hooks;
 pub mod mmio;
 pub mod paging;
 mod port;
 pub mod stop;
+mod syscall;
 mod take_once;
 pub mod time;
 pub mod trap;

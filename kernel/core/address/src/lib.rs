@@ -11,6 +11,15 @@ pub const PAGE_SIZE: u64 = 4096;
 /// Bits an x86-64 page-table entry has for a physical address (Intel SDM vol. 3, 4.5: MAXPHYADDR ≤ 52).
 pub const PHYS_BITS: u32 = 52;
 
+/// Bits of an address that are free in the lower half; all above them are zero there.
+pub const LOWER_HALF_BITS: u32 = 47;
+
+/// Whether an address is canonical and in the lower half: the only kind that code in user mode may
+/// be resumed at. SYSRET and IRETQ to any other fault with the kernel's privilege.
+pub const fn is_lower_half(address: u64) -> bool {
+    address >> LOWER_HALF_BITS == 0
+}
+
 /// A physical address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PhysAddr(u64);
@@ -212,6 +221,22 @@ mod tests {
         let last_user = VirtAddr::new(0x7fff_ffff_ffff).unwrap();
         assert_eq!(last_user.checked_add(1), None);
         assert_eq!(last_user.checked_add(0xffff_0000_0000_0001), None);
+    }
+
+    #[test]
+    fn the_lower_half_ends_where_canonical_addresses_do() {
+        for (address, expected) in [
+            (0, true),
+            (0x7fff_ffff_ffff, true),
+            (0x8000_0000_0000, false),
+            (0xffff_7fff_ffff_ffff, false),
+            (0xffff_8000_0000_0000, false),
+            (u64::MAX, false),
+        ] {
+            assert_eq!(is_lower_half(address), expected, "{address:#x}");
+            let canonical = VirtAddr::new(address).is_some_and(|v| !v.is_upper_half());
+            assert_eq!(canonical, expected);
+        }
     }
 
     #[test]

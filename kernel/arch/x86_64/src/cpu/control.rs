@@ -94,12 +94,15 @@ pub(crate) fn enable(features: &Features) {
         | Cr0Flags::MONITOR_COPROCESSOR
         | Cr0Flags::ALIGNMENT_MASK;
     let mut cr4 = Cr4Flags::PHYSICAL_ADDRESS_EXTENSION;
+    // SSE and its exceptions, for user mode: every x86-64 CPU has them.
+    cr4 |= Cr4Flags::OSFXSR | Cr4Flags::OSXMMEXCPT_ENABLE;
+    cr4.set(Cr4Flags::OSXSAVE, features.xsave);
     cr4.set(Cr4Flags::PAGE_GLOBAL, features.pge);
     cr4.set(Cr4Flags::MACHINE_CHECK_EXCEPTION, features.mce);
     cr4.set(Cr4Flags::SUPERVISOR_MODE_EXECUTION_PROTECTION, features.smep);
     cr4.set(Cr4Flags::SUPERVISOR_MODE_ACCESS_PREVENTION, features.smap);
     cr4.set(Cr4Flags::USER_MODE_INSTRUCTION_PREVENTION, features.umip);
-    let mut efer = Efer::read();
+    let mut efer = Efer::read() | EferFlags::SYSTEM_CALL_EXTENSIONS;
     efer.set(EferFlags::NO_EXECUTE_ENABLE, features.nx);
     // SAFETY: paging, long mode and write protection stay as the loader set them; the bits added
     // forbid more than before and the kernel does nothing that they forbid. The PAT value is the one

@@ -29,6 +29,12 @@ pub struct Features {
     pub rdtscp: bool,
     /// XSAVE.
     pub xsave: bool,
+    /// XSAVEOPT.
+    pub xsaveopt: bool,
+    /// XSAVEC.
+    pub xsavec: bool,
+    /// AVX.
+    pub avx: bool,
     /// Process-context identifiers.
     pub pcid: bool,
     /// FS and GS base instructions.
@@ -49,6 +55,8 @@ impl Features {
         let extended = extended.as_ref();
         let processor = id.get_extended_processor_and_feature_identifiers();
         let processor = processor.as_ref();
+        let state = id.get_extended_state_info();
+        let state = state.as_ref();
         Features {
             nx: processor.is_some_and(|f| f.has_execute_disable()),
             smep: extended.is_some_and(|f| f.has_smep()),
@@ -61,6 +69,9 @@ impl Features {
             invariant_tsc: id.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
             rdtscp: processor.is_some_and(|f| f.has_rdtscp()),
             xsave: basic.is_some_and(|f| f.has_xsave()),
+            xsaveopt: state.is_some_and(|f| f.has_xsaveopt()),
+            xsavec: state.is_some_and(|f| f.has_xsavec()),
+            avx: basic.is_some_and(|f| f.has_avx()),
             pcid: basic.is_some_and(|f| f.has_pcid()),
             fsgsbase: extended.is_some_and(|f| f.has_fsgsbase()),
             mce: basic.is_some_and(|f| f.has_mce()),
@@ -68,7 +79,7 @@ impl Features {
         }
     }
 
-    fn list(&self) -> [(&'static str, bool); 15] {
+    fn list(&self) -> [(&'static str, bool); 18] {
         [
             ("nx", self.nx),
             ("smep", self.smep),
@@ -81,6 +92,9 @@ impl Features {
             ("invariant-tsc", self.invariant_tsc),
             ("rdtscp", self.rdtscp),
             ("xsave", self.xsave),
+            ("xsaveopt", self.xsaveopt),
+            ("xsavec", self.xsavec),
+            ("avx", self.avx),
             ("pcid", self.pcid),
             ("fsgsbase", self.fsgsbase),
             ("mce", self.mce),

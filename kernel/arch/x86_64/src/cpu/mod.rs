@@ -13,10 +13,21 @@ pub(crate) use descriptors::{KERNEL_CODE, KERNEL_DATA, NOT_PRESENT, USER_CODE, U
 pub use features::Features;
 pub(crate) use features::stated_tsc_hz;
 pub use percpu::{CpuState, IstStacks, PerCpu, all, online_count, publish, this, try_this};
+pub(crate) use percpu::{ENTRY_STACK_OFFSET, USER_STACK_OFFSET};
 pub use start::finish_boot_cpu;
 pub(crate) use start::{init_boot_cpu, other_cpu_entry};
 
 use core::arch::asm;
+use x86_64::registers::model_specific::Msr;
+
+const IA32_FS_BASE: u32 = 0xc000_0100;
+
+/// Sets the FS base: an address in the lower half.
+#[inline]
+pub(crate) fn write_fs_base(base: u64) {
+    // SAFETY: the kernel does not use FS; callers pass canonical addresses.
+    unsafe { Msr::new(IA32_FS_BASE).write(base) };
+}
 
 /// Waits for the next interrupt with interrupts on, then turns them off again.
 ///
@@ -33,6 +44,11 @@ pub fn stack_pointer() -> u64 {
     // SAFETY: reading a register has no effect.
     unsafe { asm!("mov {}, rsp", out(reg) rsp, options(nomem, nostack, preserves_flags)) };
     rsp
+}
+
+/// The flags, as the caller has them.
+pub fn flags() -> u64 {
+    x86_64::registers::rflags::read_raw()
 }
 
 /// A hint that this is a spin loop.

@@ -7,6 +7,9 @@
 use super::control::ControlBits;
 use super::descriptors::{self, Descriptors};
 use super::features::Features;
+use crate::context::Context;
+use crate::paging::Space;
+use crate::time::OneShotTimer;
 use crate::trap::{Fault, TrapFrame};
 use core::arch::asm;
 use core::cell::UnsafeCell;
@@ -48,8 +51,21 @@ struct Identity {
 pub struct PerCpu {
     /// Its own address: how code finds the block. Offset 0.
     this: AtomicPtr<PerCpu>,
-    /// Top of the stack the CPU runs the kernel on.
+    /// Top of the stack that entries from user mode start on: the current context's. Offset 8.
+    entry_stack: AtomicU64,
+    /// Where the syscall entry keeps the user's stack pointer for the two instructions until it is
+    /// on a stack. Offset 16.
+    user_stack: AtomicU64,
+    /// What the CPU runs; its own idle context until something is switched to.
+    pub(crate) current: AtomicPtr<Context>,
+    /// The page tables the CPU uses; null before it first runs a context of another address space.
+    pub(crate) space: AtomicPtr<Space>,
+    /// Top of the stack the CPU was started on, which is its idle context's.
     pub(crate) stack_top: AtomicU64,
+    /// The one-shot timer.
+    pub(crate) timer: OneShotTimer,
+    /// What the CPU runs when there is nothing to run: the stack it was started on.
+    pub(crate) idle: Context,
     /// Stack pointer to return to when a provoked fault comes; 0 when none is expected.
     pub(crate) recovery: AtomicU64,
     index: AtomicU32,
@@ -57,6 +73,8 @@ pub struct PerCpu {
     state: AtomicU8,
     /// Work another CPU asked for, a `fn()`; null when there is none.
     pub(crate) job: AtomicPtr<()>,
+    /// Up to which request translations were forgotten, see `paging::Space`.
+    pub(crate) flushed: AtomicU64,
     /// How many spurious interrupts there were.
     pub(crate) spurious: AtomicU64,
     identity: Once<Identity>,
@@ -72,6 +90,8 @@ unsafe impl Send for PerCpu {}
 
 /// Offsets for the entry code.
 pub(crate) const STACK_TOP_OFFSET: usize = offset_of!(PerCpu, stack_top);
+pub(crate) const ENTRY_STACK_OFFSET: usize = offset_of!(PerCpu, entry_stack);
+pub(crate) const USER_STACK_OFFSET: usize = offset_of!(PerCpu, user_stack);
 const _: () = assert!(offset_of!(PerCpu, this) == 0);
 
 static ALL: Once<&'static [&'static PerCpu]> = Once::new();
@@ -81,12 +101,19 @@ impl PerCpu {
     pub const fn new(index: u32, apic_id: u32, stack_top: u64) -> PerCpu {
         PerCpu {
             this: AtomicPtr::new(core::ptr::null_mut()),
+            entry_stack: AtomicU64::new(0),
+            user_stack: AtomicU64::new(0),
+            current: AtomicPtr::new(core::ptr::null_mut()),
+            space: AtomicPtr::new(core::ptr::null_mut()),
             stack_top: AtomicU64::new(stack_top),
+            timer: OneShotTimer::new(),
+            idle: Context::running(),
             recovery: AtomicU64::new(0),
             index: AtomicU32::new(index),
             apic_id: AtomicU32::new(apic_id),
             state: AtomicU8::new(CpuState::Absent as u8),
             job: AtomicPtr::new(core::ptr::null_mut()),
+            flushed: AtomicU64::new(0),
             spurious: AtomicU64::new(0),
             identity: Once::new(),
             descriptors: UnsafeCell::new(Descriptors::new()),
@@ -162,8 +189,15 @@ impl PerCpu {
         unsafe { *self.stopped_at.get() }
     }
 
-    /// Sets the stack that exceptions from user mode start on, on this CPU.
+    /// Its idle context: what it runs when there is nothing to run.
+    pub fn idle(&'static self) -> &'static Context {
+        &self.idle
+    }
+
+    /// Sets the stack that syscalls and exceptions from user mode start on, on this CPU.
+    #[inline]
     pub(crate) fn set_user_entry_stack(&self, top: u64) {
+        self.entry_stack.store(top, Ordering::Relaxed);
         // SAFETY: called on the owning CPU with interrupts off, as all kernel code is.
         unsafe { descriptors::set_kernel_stack(self.descriptors.get(), top) };
     }
@@ -175,6 +209,7 @@ impl PerCpu {
     pub(super) unsafe fn load(&'static self) {
         let address = core::ptr::from_ref(self).cast_mut();
         self.this.store(address, Ordering::Relaxed);
+        self.current.store((&raw const self.idle).cast_mut(), Ordering::Relaxed);
         // SAFETY: static, and this CPU's alone. Loading segments clears the GS base, so it is
         // written afterwards; user mode gets a base of 0.
         unsafe {

@@ -4,7 +4,7 @@ use super::control::{self, ControlBits};
 use super::features::{self, Features};
 use super::percpu::{CpuState, IstStacks, PerCpu, STACK_TOP_OFFSET};
 use crate::paging::KERNEL_CR3;
-use crate::{apic, hooks};
+use crate::{apic, fpu, hooks, syscall};
 use core::arch::naked_asm;
 use limine::mp::MpInfo;
 
@@ -53,6 +53,8 @@ pub unsafe fn finish_boot_cpu(stack_top: u64, stacks: IstStacks) -> &'static Per
 fn set_up(cpu: &PerCpu) {
     let features = Features::detect();
     control::enable(&features);
+    fpu::enable(&features);
+    syscall::enable();
     let place = features::topology_shifts().place(features::initial_apic_id());
     cpu.set_identity(features, ControlBits::read(), place);
     cpu.set_state(CpuState::Online);

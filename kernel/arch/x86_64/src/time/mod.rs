@@ -1,9 +1,12 @@
-//! Counters and the clock: monotonic nanoseconds from the time-stamp counter.
+//! Counters, the clock (monotonic nanoseconds from the time-stamp counter) and the one-shot timer.
 
 mod hpet;
+mod oneshot;
 mod pit;
 mod tsc;
 
 pub use hpet::Hpet;
+pub(crate) use oneshot::{OneShotTimer, timer_fired};
+pub use oneshot::{TimerSource, arm, arm_from, armed_ns, disarm, init_timer};
 pub(crate) use tsc::mark_boot;
 pub use tsc::{Source, calibrate, now_ns, rate, ticks, ticks_to_ns};

@@ -4,18 +4,20 @@
 //! code). The common part saves all registers and calls [`super::dispatch`].
 //!
 //! GS: an entry from user mode swaps to the kernel's base, an entry from the kernel does not. The
-//! vectors with interrupt stacks can also come in the few instructions of an entry or exit
+//! vectors with interrupt stacks can, in the kernel, also come in the few instructions of an entry or exit
 //! where the kernel runs with the user's base, so they look at the base itself: a block's address is
 //! in the upper half, and user code cannot set such a base because FSGSBASE stays off (invariant CPU-3).
 //!
 //! The CPU clears IF and TF on entry but not DF and AC: both are cleared here.
 
-use crate::cpu::KERNEL_CODE;
+use crate::cpu::{ENTRY_STACK_OFFSET, KERNEL_CODE};
 use core::arch::global_asm;
 use core_fault::Vector;
 
 unsafe extern "C" {
     static trap_stubs: [[u8; STUB_BYTES]; 256];
+    /// The way out of a trap: the stack pointer is at a frame. Jumped to, never called.
+    pub(crate) fn trap_return();
 }
 
 const STUB_BYTES: usize = 16;
@@ -100,9 +102,12 @@ global_asm!(
     "1:",
     // No speculation past the choice of base.
     "lfence",
+    "trap_on_stack:",
     "trap_save",
     "mov rdi, rsp",
     "call {dispatch}",
+    ".global trap_return",
+    "trap_return:",
     "trap_restore",
     // The frame may have been changed to return elsewhere, so the question is asked again.
     "test byte ptr [rsp + 8], 3",
@@ -113,6 +118,8 @@ global_asm!(
     ".p2align 4",
     ".global trap_any_gs",
     "trap_any_gs:",
+    "test byte ptr [rsp + 24], 3",
+    "jnz 5f",
     "trap_save",
     "mov ecx, 0xc0000101",
     "rdmsr",
@@ -134,7 +141,29 @@ global_asm!(
     "4:",
     "trap_restore",
     "iretq",
+    // From user mode the thread's own stack is empty: what the CPU and the stub pushed moves there,
+    // and the rest is as for any other vector. So the handler may switch to another context,
+    // which it must not on a stack that the next exception starts over.
+    "5:",
+    "swapgs",
+    "lfence",
+    "push rax",
+    "push rbx",
+    "mov rax, gs:[{entry_stack}]",
+    ".set word, 0",
+    ".rept 7",
+    "mov rbx, [rsp + 16 + word * 8]",
+    "mov [rax - 56 + word * 8], rbx",
+    ".set word, word + 1",
+    ".endr",
+    "mov rbx, [rsp + 8]",
+    "mov [rax - 64], rbx",
+    "pop rbx",
+    "lea rsp, [rax - 64]",
+    "pop rax",
+    "jmp trap_on_stack",
     ".popsection",
+    entry_stack = const ENTRY_STACK_OFFSET,
     error_codes = const Vector::error_code_mask(),
     smap_on = sym crate::cpu::SMAP_ON,
     dispatch = sym super::dispatch,

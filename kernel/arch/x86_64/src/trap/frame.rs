@@ -1,9 +1,14 @@
 //! The registers a trap saves, in the order the entry code pushes them.
 
+use crate::cpu::{USER_CODE, USER_DATA};
 use core::arch::naked_asm;
 use core::fmt;
 use core_fault::{ErrorCode, Vector};
 use x86_64::registers::control::Cr2;
+
+/// RFLAGS: the bit that is always set, and interrupts on.
+const FLAG_ALWAYS: u64 = 1 << 1;
+const FLAG_INTERRUPTS: u64 = 1 << 9;
 
 /// The registers at a trap.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,6 +98,11 @@ impl TrapFrame {
         self.rip
     }
 
+    /// The flags.
+    pub fn rflags(&self) -> u64 {
+        self.rflags
+    }
+
     /// The stack pointer.
     pub fn rsp(&self) -> u64 {
         self.rsp
@@ -108,13 +118,26 @@ impl TrapFrame {
         Cr2::read_raw()
     }
 
+    /// The frame of user code that is about to run its first instruction: interrupts on, everything
+    /// else zero.
+    pub(crate) fn user(rip: u64, rsp: u64) -> TrapFrame {
+        TrapFrame {
+            rip,
+            rsp,
+            cs: USER_CODE.into(),
+            ss: USER_DATA.into(),
+            rflags: FLAG_ALWAYS | FLAG_INTERRUPTS,
+            ..TrapFrame::default()
+        }
+    }
+
     pub(super) fn resume_at(&mut self, rip: u64, rsp: u64, cs: u16, ss: u16) {
         self.rip = rip;
         self.rsp = rsp;
         self.cs = cs.into();
         self.ss = ss.into();
         // Only the bit that is always set: interrupts off, no trap flag.
-        self.rflags = 2;
+        self.rflags = FLAG_ALWAYS;
     }
 
     /// The registers of the caller, as far as a function can see them: for a report without a trap.

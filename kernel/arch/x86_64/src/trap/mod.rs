@@ -4,7 +4,7 @@ mod entry;
 mod frame;
 pub mod probe;
 
-pub(crate) use entry::entry_address;
+pub(crate) use entry::{entry_address, trap_return};
 pub use frame::{Fault, Registers, TrapFrame};
 
 /// The vector on which one CPU asks another for attention.
@@ -15,13 +15,13 @@ pub const TIMER_VECTOR: u8 = 48;
 pub const SPURIOUS_VECTOR: u8 = 255;
 
 use crate::cpu::{self, KERNEL_CODE, KERNEL_DATA};
-use crate::{apic, hooks, stop};
+use crate::{apic, hooks, paging, stop, time};
 use core::sync::atomic::Ordering;
 use core_fault::Vector;
 
 /// What every trap does once its registers are saved; `true` if the frame now resumes elsewhere in
 /// the kernel.
-extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
+pub(crate) extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
     let vector = frame.vector();
     if vector == Vector::NMI && stop::is_requested() {
         stop::stop_here(frame);
@@ -30,6 +30,12 @@ extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
         if recover(frame) {
             return true;
         }
+        // These three are about the machine, whoever ran when they came.
+        let is_machines =
+            matches!(vector, Vector::NMI | Vector::DOUBLE_FAULT | Vector::MACHINE_CHECK);
+        if frame.is_from_user() && !is_machines {
+            hooks::user_fault(frame);
+        }
         hooks::fault(frame);
     }
     match vector.0 {
@@ -37,9 +43,19 @@ extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
             // The local APIC wants no end of interrupt for it (Intel SDM vol. 3, 10.9).
             cpu::this().spurious.fetch_add(1, Ordering::Relaxed);
         }
-        _ => {
-            hooks::interrupt(frame);
+        TIMER_VECTOR => {
+            // Before the hook: it may switch to another context and come back much later.
             apic::end_of_interrupt();
+            if time::timer_fired() {
+                hooks::timer(frame);
+            }
+        }
+        _ => {
+            apic::end_of_interrupt();
+            if vector.0 == IPI_VECTOR {
+                paging::flush_if_requested();
+            }
+            hooks::interrupt(frame);
         }
     }
     false

@@ -3,6 +3,11 @@
 //! The direct map starts where the loader put it, before and after the kernel's own tables take
 //! over (invariant PT-1), so a pointer made through it stays good across the switch.
 
+mod space;
+
+pub(crate) use space::flush_if_requested;
+pub use space::{CpuSet, FlushRequest, MAX_CPUS, Space, flush_requested};
+
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, PAGE_SIZE, PhysAddr, VirtAddr};
@@ -70,6 +75,13 @@ pub unsafe fn activate(root: Frame) {
     KERNEL_CR3.store(cr3, Ordering::Relaxed);
     // SAFETY: by the contract everything in use stays where it is.
     unsafe { asm!("mov cr3, {}", in(reg) cr3, options(nostack, preserves_flags)) };
+}
+
+/// Makes this CPU use the kernel's own tables, which have nothing in the lower half.
+#[inline]
+pub(crate) fn load_kernel_tables() {
+    // SAFETY: the kernel's tables stay; their upper half is that of all others.
+    unsafe { space::load(KERNEL_CR3.load(Ordering::Relaxed)) };
 }
 
 /// Forgets this CPU's cached translation of one page.

@@ -1,0 +1,113 @@
+//! The state a thread starts in, and its first way into user mode.
+//!
+//! A new context's stack looks as if it had been interrupted in user mode before its first
+//! instruction and then switched away from, so the switch needs no special case.
+
+use crate::cpu;
+use crate::trap::{TrapFrame, trap_return};
+use core::arch::{asm, naked_asm};
+use core_address::is_lower_half;
+
+/// What a thread starts with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserStart {
+    entry: u64,
+    stack_top: u64,
+    fs_base: u64,
+    /// RDI: the argument.
+    pub argument: u64,
+    /// RSI: the thread's number.
+    pub tid: u64,
+    /// RDX: the process's number.
+    pub pid: u64,
+    /// RCX: where the ring block is.
+    pub ring: u64,
+    /// R8: where the CapSet is, or 0.
+    pub capset: u64,
+}
+
+/// What is wrong with a start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadStart {
+    /// The entry is no user address.
+    Entry,
+    /// The stack's top is no user address, or not a multiple of 16.
+    Stack,
+    /// The FS base is no user address.
+    FsBase,
+}
+
+impl UserStart {
+    /// A start at `entry` on `stack_top` with `fs_base`, everything else zero. The CPU faults in the
+    /// kernel on addresses that are not canonical, so they are refused here; whether
+    /// anything is mapped there shows when the thread runs.
+    pub const fn new(entry: u64, stack_top: u64, fs_base: u64) -> Result<UserStart, BadStart> {
+        if !is_lower_half(entry) {
+            return Err(BadStart::Entry);
+        }
+        if !is_lower_half(stack_top) || !stack_top.is_multiple_of(16) {
+            return Err(BadStart::Stack);
+        }
+        if !is_lower_half(fs_base) {
+            return Err(BadStart::FsBase);
+        }
+        Ok(UserStart { entry, stack_top, fs_base, argument: 0, tid: 0, pid: 0, ring: 0, capset: 0 })
+    }
+
+    pub(super) const fn fs_base(&self) -> u64 {
+        self.fs_base
+    }
+}
+
+/// What the switch pops: R15, R14, R13, R12, RBX, RBP, and where it returns to.
+#[repr(C)]
+struct Saved {
+    callee_saved: [u64; 6],
+    returns_to: u64,
+    frame: TrapFrame,
+}
+
+/// Puts the start on a stack that ends at `top`: where its stack pointer is.
+///
+/// # Safety
+/// The memory below `top`, which is a multiple of 16, is a stack of the caller's.
+pub(super) unsafe fn push(top: u64, start: &UserStart) -> u64 {
+    let mut frame = TrapFrame::user(start.entry, start.stack_top);
+    frame.registers.rdi = start.argument;
+    frame.registers.rsi = start.tid;
+    frame.registers.rdx = start.pid;
+    frame.registers.rcx = start.ring;
+    frame.registers.r8 = start.capset;
+    let begin: unsafe extern "C" fn() = begin;
+    let saved = Saved { callee_saved: [0; 6], returns_to: begin as usize as u64, frame };
+    let at = top - size_of::<Saved>() as u64;
+    // SAFETY: by the contract; the size is a multiple of 8.
+    unsafe { (at as *mut Saved).write(saved) };
+    at
+}
+
+/// Where a context goes on that runs for the first time; the stack pointer is at its frame.
+#[unsafe(naked)]
+unsafe extern "C" fn begin() {
+    naked_asm!("call {clean}", "jmp {trap_return}", clean = sym clean, trap_return = sym trap_return)
+}
+
+/// Takes away what the segment registers may still hold of another thread.
+extern "C" fn clean() {
+    // SAFETY: the kernel uses none of these segments but GS, whose base is the user's between the
+    // two swaps (NMI and the like look at the base, see `trap/entry.rs`). Loading FS may clear its
+    // base, which is written again below.
+    unsafe {
+        asm!(
+            "mov ds, {zero:e}",
+            "mov es, {zero:e}",
+            "mov fs, {zero:e}",
+            "swapgs",
+            "mov gs, {zero:e}",
+            "swapgs",
+            zero = in(reg) 0u32,
+            options(nostack, preserves_flags),
+        );
+    }
+    cpu::write_fs_base(super::current().fs_base());
+}

@@ -1,0 +1,305 @@
+//! User address spaces: page tables of their own over the kernel's half, which all share.
+//!
+//! An [`AddressSpace`] lies in memory that is never given back; tables and pages come and go with
+//! [`create`](AddressSpace::create) and [`destroy`](AddressSpace::destroy). Every frame mapped in it is
+//! its own, but for the time page, which is one for all. No page is writable and executable.
+//!
+//! Contract:
+//! - an error leaves tables and frames as they were;
+//! - pages above [`USER_END`] are never mapped, nor is the null page;
+//! - what is unmapped comes back as [`Detached`], which keeps the frames and tables until no CPU
+//!   can have a translation of them;
+//! - the space is taken apart only once no context is made for it, so no CPU has it loaded.
+//!
+//! * [`copy`]: reading and writing user memory. [`detached`]: what was unmapped.
+//! * [`pinned`]: ring blocks, which the kernel reaches without a walk.
+
+mod copy;
+mod detached;
+mod pinned;
+
+pub use copy::{MAX_COPY_BYTES, NotMapped};
+use detached::Keeping;
+pub use detached::{Detached, MAX_PAGES};
+pub use pinned::{PinnedBlock, PinnedRing};
+
+use crate::frames::{self, OwnedFrames};
+use crate::tables::{self, Store};
+use crate::{OutOfMemory, time_page};
+use abi_types::place::USER_END;
+use core::sync::atomic::{AtomicU32, Ordering};
+use core_address::{Frame, PAGE_SIZE, VirtAddr};
+use core_frames::Order;
+use core_paging::entry::Meaning;
+use core_paging::{
+    Access, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError, tree,
+};
+use kernel_arch::paging::Space;
+use spin::Mutex;
+
+/// Root entries of the lower half; those above are the kernel's.
+const LOWER_ENTRIES: usize = 256;
+
+/// An address space, or room for one.
+#[derive(Debug)]
+pub struct AddressSpace {
+    machine: Space,
+    root: Mutex<Option<Frame>>,
+    /// The root while it is being taken apart.
+    closing: Mutex<Option<Frame>>,
+    /// Pinned blocks that are in use.
+    pins: AtomicU32,
+}
+
+/// Why pages could not be mapped. Nothing changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpaceError {
+    /// There is no space here: it was not created, or it was destroyed.
+    Absent,
+    /// There is one already.
+    Present,
+    /// The range is empty, not page-aligned, holds the null page or reaches beyond user memory.
+    BadRange,
+    /// Some page of it is mapped, or, for what needs mapped pages, is not.
+    Occupied,
+    /// No frames.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for SpaceError {
+    fn from(_: OutOfMemory) -> Self {
+        SpaceError::OutOfMemory
+    }
+}
+
+impl From<MapError> for SpaceError {
+    fn from(error: MapError) -> Self {
+        match error {
+            MapError::BadRange => SpaceError::BadRange,
+            MapError::AlreadyMapped => SpaceError::Occupied,
+            MapError::OutOfMemory => SpaceError::OutOfMemory,
+        }
+    }
+}
+
+impl From<UnmapError> for SpaceError {
+    fn from(error: UnmapError) -> Self {
+        match error {
+            UnmapError::BadRange => SpaceError::BadRange,
+            UnmapError::NotMapped | UnmapError::CutsLargePage => SpaceError::Occupied,
+        }
+    }
+}
+
+/// Why a space cannot be taken apart yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StillInUse {
+    /// Contexts are made for it.
+    Contexts(u32),
+    /// Pinned blocks are in use.
+    Pins(u32),
+    /// There is none.
+    Absent,
+}
+
+/// What taking a space apart gave back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Freed {
+    /// Pages.
+    pub pages: u64,
+    /// Tables, the root among them.
+    pub tables: u64,
+    /// Whether nothing is left.
+    pub is_done: bool,
+}
+
+impl AddressSpace {
+    /// Room for a space.
+    pub const fn new() -> Self {
+        Self {
+            machine: Space::new(),
+            root: Mutex::new(None),
+            closing: Mutex::new(None),
+            pins: AtomicU32::new(0),
+        }
+    }
+
+    /// Makes it an empty space.
+    pub fn create(&'static self) -> Result<(), SpaceError> {
+        let mut root = self.root.lock();
+        if root.is_some() || self.closing.lock().is_some() {
+            return Err(SpaceError::Present);
+        }
+        let new = tables::new_root()?;
+        // SAFETY: the root has the kernel's half (`new_root`) and stays until `destroy` closes it.
+        unsafe { self.machine.open(new) };
+        *root = Some(new);
+        Ok(())
+    }
+
+    /// What the machine needs of it.
+    pub(crate) fn machine_space(&'static self) -> &'static Space {
+        &self.machine
+    }
+
+    /// The CPUs that have it loaded.
+    pub fn resident(&self) -> kernel_arch::paging::CpuSet {
+        self.machine.resident()
+    }
+
+    fn check_range(start: u64, pages: u64) -> Result<VirtAddr, SpaceError> {
+        let bytes = pages.checked_mul(PAGE_SIZE).ok_or(SpaceError::BadRange)?;
+        let end = start.checked_add(bytes).ok_or(SpaceError::BadRange)?;
+        if pages == 0 || start < PAGE_SIZE || end > USER_END || !start.is_multiple_of(PAGE_SIZE) {
+            return Err(SpaceError::BadRange);
+        }
+        VirtAddr::new(start).ok_or(SpaceError::BadRange)
+    }
+
+    /// Maps the page beyond [`USER_END`], executable: for a probe of what happens there.
+    pub(crate) fn map_last_page(&self) -> Result<(), SpaceError> {
+        let virt = VirtAddr::new(USER_END).ok_or(SpaceError::BadRange)?;
+        self.map_zeroed(virt, 1, Access::Execute)
+    }
+
+    /// Maps at most [`MAX_PAGES`] new pages of zeros.
+    pub fn map_new(&self, start: u64, pages: u64, access: Access) -> Result<(), SpaceError> {
+        self.map_zeroed(Self::check_range(start, pages)?, pages, access)
+    }
+
+    fn map_zeroed(&self, virt: VirtAddr, pages: u64, access: Access) -> Result<(), SpaceError> {
+        if pages > MAX_PAGES {
+            return Err(SpaceError::BadRange);
+        }
+        let lock = self.root.lock();
+        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let mut store = Keeping::new();
+        for page in 0..pages {
+            let mut one = || {
+                let mut new = frames::allocate(Order::FRAME)?;
+                new.zero();
+                let virt = virt.checked_add(page * PAGE_SIZE).ok_or(SpaceError::BadRange)?;
+                map_frames(&mut store, root, virt, new.frame(), 1, access)?;
+                new.leak();
+                Ok(())
+            };
+            if let Err(error) = one() {
+                self.undo(lock, store, virt, page);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps the time page, where every program expects it.
+    pub fn map_time_page(&self) -> Result<(), SpaceError> {
+        let frame = time_page::frame()?;
+        let virt = Self::check_range(abi_types::place::TIME_VADDR, 1)?;
+        let lock = self.root.lock();
+        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let mut store = Keeping::new();
+        let done = map_frames(&mut store, root, virt, frame, 1, Access::Read);
+        if done.is_err() {
+            self.undo(lock, store, virt, 0);
+        }
+        done
+    }
+
+    /// Gives mapped pages another kind of access. Translations of the old kind are forgotten when
+    /// the flush that is returned is done.
+    pub fn protect(
+        &self,
+        start: u64,
+        pages: u64,
+        access: Access,
+    ) -> Result<kernel_arch::paging::FlushRequest, SpaceError> {
+        let virt = Self::check_range(start, pages)?;
+        let root = self.root.lock();
+        let root = (*root).ok_or(SpaceError::Absent)?;
+        tree::protect(&mut Store, root, virt, pages, access)?;
+        Ok(self.machine.request_flush())
+    }
+
+    /// Takes the space apart, about `max_frames` frames at a time: what was freed, and whether that
+    /// was the last of it. From the first call on nothing can be mapped or copied.
+    pub fn destroy(&'static self, max_frames: u64) -> Result<Freed, StillInUse> {
+        let mut lock = self.root.lock();
+        if let Some(root) = *lock {
+            // Acquire, pairs with the release when a block is let go.
+            let pins = self.pins.load(Ordering::Acquire);
+            if pins > 0 {
+                return Err(StillInUse::Pins(pins));
+            }
+            // SAFETY: the root is freed below, and only then.
+            unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
+            *self.closing.lock() = Some(root);
+            *lock = None;
+        }
+        let mut closing = self.closing.lock();
+        let root = (*closing).ok_or(StillInUse::Absent)?;
+        let mut freed = Freed::default();
+        let mut budget = max_frames.max(1);
+        if free_below(root, Level::L4, &mut freed, &mut budget) {
+            *closing = None;
+            freed.is_done = true;
+        }
+        Ok(freed)
+    }
+}
+
+impl Default for AddressSpace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn map_frames(
+    store: &mut Keeping,
+    root: Frame,
+    virt: VirtAddr,
+    frame: Frame,
+    pages: u64,
+    access: Access,
+) -> Result<(), SpaceError> {
+    let request =
+        Request { virt, frame, pages, rights: Rights::user(access), sizes: PageSizes::SMALL };
+    Ok(tree::map(store, root, request)?)
+}
+
+/// Looking through a table takes about as long as freeing this many frames.
+const TABLE_COST: u64 = 16;
+
+/// Frees a table with everything below it, but for the kernel's half of a root; `false` if the budget
+/// ended before. No CPU uses the tables, so entries can be emptied in any order.
+fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -> bool {
+    let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
+    for index in 0..entries {
+        let meaning = Store.read(table, index).meaning(level);
+        if meaning == Meaning::Empty {
+            continue;
+        }
+        if *budget == 0 {
+            return false;
+        }
+        match (meaning, level.below()) {
+            (Meaning::Table(next), Some(below)) => {
+                if !free_below(next, below, freed, budget) {
+                    return false;
+                }
+            }
+            (Meaning::Page(frame, _), _) if !time_page::is(frame) => {
+                *budget -= 1;
+                freed.pages += 1;
+                // SAFETY: leaked to this space when it was mapped; no CPU uses the tables that led
+                // to it, and the entry is emptied before anything else looks.
+                drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
+            }
+            _ => {}
+        }
+        Store.write(table, index, Entry::EMPTY);
+    }
+    *budget = budget.saturating_sub(TABLE_COST);
+    freed.tables += 1;
+    Store.free_table(table);
+    true
+}

@@ -1,0 +1,160 @@
+//! Blocks that the kernel and a user share for good: rings.
+//!
+//! A pinned block is contiguous in physical memory, so the kernel reaches all of it through the
+//! direct map without a walk. Its frames belong to the space and go with it; as long as a
+//! [`PinnedBlock`] is there, the space stays.
+
+use super::detached::Keeping;
+use super::{AddressSpace, SpaceError, map_frames};
+use crate::frames::{self, OwnedFrames};
+use abi_ring::Memory;
+use abi_sync::BlockMemory;
+use abi_types::{RingBlock, RingWord};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core_address::{Frame, PAGE_SIZE};
+use core_frames::Order;
+use core_paging::Access;
+use kernel_arch::paging;
+
+/// The kernel's hold on a block.
+#[derive(Debug)]
+pub struct PinnedBlock {
+    space: &'static AddressSpace,
+    frame: Frame,
+    pages: u64,
+}
+
+impl AddressSpace {
+    /// Maps a new block of zeros of at least `bytes`, writable for the user, at `start`.
+    pub fn pin(&'static self, start: u64, bytes: usize) -> Result<PinnedBlock, SpaceError> {
+        let pages = (bytes as u64).div_ceil(PAGE_SIZE);
+        let virt = Self::check_range(start, pages)?;
+        let order = Order::for_frames(pages).ok_or(SpaceError::BadRange)?;
+        let mut block = frames::allocate(order)?;
+        block.zero();
+        let lock = self.root.lock();
+        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let mut store = Keeping::new();
+        if let Err(error) = map_frames(&mut store, root, virt, block.frame(), pages, Access::Write)
+        {
+            // The block is freed after every CPU has forgotten what was mapped of it.
+            self.undo(lock, store, virt, 0);
+            return Err(error);
+        }
+        let total = block.count();
+        let frame = block.leak();
+        free_frames(frame, pages..total);
+        self.pins.fetch_add(1, Ordering::Relaxed);
+        Ok(PinnedBlock { space: self, frame, pages })
+    }
+}
+
+/// Frees some frames of a block that was leaked; they are mapped nowhere.
+fn free_frames(first: Frame, which: core::ops::Range<u64>) {
+    for frame in which.filter_map(|n| first.checked_add(n)) {
+        // SAFETY: of a block that was just leaked, by the contract; a block may come back in parts.
+        drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
+    }
+}
+
+impl PinnedBlock {
+    /// Its memory, which the user may change at any time.
+    pub fn words(&self) -> &[AtomicU64] {
+        let words = (self.pages * PAGE_SIZE / 8) as usize;
+        // SAFETY: contiguous memory in the direct map, aligned to a page, reached by atomics only; it
+        // stays as long as the space does, and the space as long as this value.
+        unsafe {
+            core::slice::from_raw_parts(
+                paging::direct(self.frame.start()).cast::<AtomicU64>(),
+                words,
+            )
+        }
+    }
+
+    /// Its memory as a ring laid out as `block`, if it is large enough.
+    pub fn into_ring(self, block: RingBlock) -> Option<PinnedRing> {
+        if self.pages * PAGE_SIZE < block.size() as u64 {
+            return None;
+        }
+        let base = NonNull::new(paging::direct(self.frame.start()))?;
+        // SAFETY: page-aligned and long enough; as in `words`. `PinnedRing` does not hand the memory
+        // out and keeps the block.
+        let memory = unsafe { BlockMemory::new(base, block) };
+        Some(PinnedRing { memory, _block: self })
+    }
+
+    /// How many pages it has.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+}
+
+impl Drop for PinnedBlock {
+    fn drop(&mut self) {
+        // Release, pairs with the acquire in `destroy`: the block is not touched any more.
+        self.space.pins.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// A ring block that is pinned: the memory of a thread's ring, as the protocol wants it.
+#[derive(Debug)]
+pub struct PinnedRing {
+    memory: BlockMemory,
+    _block: PinnedBlock,
+}
+
+impl Memory for PinnedRing {
+    #[inline]
+    fn block(&self) -> RingBlock {
+        self.memory.block()
+    }
+    #[inline]
+    fn load_acquire(&self, word: RingWord) -> u32 {
+        self.memory.load_acquire(word)
+    }
+    #[inline]
+    fn load_relaxed(&self, word: RingWord) -> u32 {
+        self.memory.load_relaxed(word)
+    }
+    #[inline]
+    fn store_release(&self, word: RingWord, value: u32) {
+        self.memory.store_release(word, value);
+    }
+    #[inline]
+    fn store_relaxed(&self, word: RingWord, value: u32) {
+        self.memory.store_relaxed(word, value);
+    }
+    #[inline]
+    fn load_sqe(&self, index: u32) -> [u64; 8] {
+        Memory::load_sqe(&self.memory, index)
+    }
+    #[inline]
+    fn store_sqe(&self, index: u32, words: [u64; 8]) {
+        Memory::store_sqe(&self.memory, index, words);
+    }
+    #[inline]
+    fn load_cqe(&self, index: u32) -> [u64; 4] {
+        Memory::load_cqe(&self.memory, index)
+    }
+    #[inline]
+    fn store_cqe(&self, index: u32, words: [u64; 4]) {
+        Memory::store_cqe(&self.memory, index, words);
+    }
+    #[inline]
+    fn load_sqe_inline(&self, slot: u32, word: usize) -> u64 {
+        Memory::load_sqe_inline(&self.memory, slot, word)
+    }
+    #[inline]
+    fn store_sqe_inline(&self, slot: u32, word: usize, value: u64) {
+        Memory::store_sqe_inline(&self.memory, slot, word, value);
+    }
+    #[inline]
+    fn load_cqe_inline(&self, index: u32, word: usize) -> u64 {
+        Memory::load_cqe_inline(&self.memory, index, word)
+    }
+    #[inline]
+    fn store_cqe_inline(&self, index: u32, word: usize, value: u64) {
+        Memory::store_cqe_inline(&self.memory, index, word, value);
+    }
+}
