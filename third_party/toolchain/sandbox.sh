@@ -130,7 +130,9 @@ HOLDER_PROGRAM='
 # what the holder must be like to be of use.
 holder_state() {
   STATE=$CACHE/server/$(printf '%s\n' "$WORKSPACE" "$OUTPUT_ROOT" "$UID" | hash16)
-  HOLDER_WANTED="root=$ROOT net=$NET cache=$CACHE"
+  # A folder that was removed and made again has the same path and is not the one
+  # the sandbox sees. Its number cannot be taken again while the sandbox holds it.
+  HOLDER_WANTED="root=$ROOT net=$NET cache=$CACHE folders=$(stat -c %d:%i "$WORKSPACE" "$CACHE" "$OUTPUT_ROOT" | tr '\n' ,)"
 }
 
 # True if a holder lives; sets HOLDER_PID, HOLDER_MODE and HOLDER_IS.
@@ -180,8 +182,15 @@ start_holder() {
 
 # Ends Bazel's server and then the holder, if there is one.
 stop_holder() {
+  local space process
   if holder_lives; then
-    (enter_holder "$WORKSPACE" bazel "${STARTUP[@]}" shutdown) >/dev/null 2>&1 || true
+    if ! (enter_holder "$WORKSPACE" bazel "${STARTUP[@]}" shutdown) >/dev/null 2>&1; then
+      # The workspace it sees is gone, or the server does not answer: end what is left there.
+      for space in /proc/[0-9]*/ns/mnt; do
+        process=${space#/proc/} process=${process%%/*}
+        if [[ $process != "$HOLDER_PID" && $space -ef /proc/$HOLDER_PID/ns/mnt ]]; then kill "$process" 2>/dev/null || true; fi
+      done
+    fi
     kill "$HOLDER_PID" 2>/dev/null || true
   fi
   rm -f "$STATE/holder" "$STATE/holder.is"
