@@ -2,7 +2,7 @@
 # parts_test.sh: the parts of ./bazelw that decide something without the network:
 # mirror detection, lock and package lists, unpacking, machine checks, locks.
 . "${BASH_SOURCE[0]%/*}/testing.sh"
-for part in lib mirror fetch rootfs preflight resolve; do
+for part in lib mirror fetch rootfs preflight sandbox resolve; do
   # shellcheck disable=SC1090
   . "$TOOLCHAIN/$part.sh"
 done
@@ -292,6 +292,23 @@ case_process_identity() {
   is_same_process $$ "$me" || fail 'this process is not itself'
   if is_same_process $$ "$((me + 1))"; then fail 'another start time is the same process'; fi
   if is_same_process 99999999 "$me"; then fail 'a process that is not there'; fi
+}
+
+# ---- sandbox ---------------------------------------------------------------
+
+# A checkout that was removed and cloned again has the old one's path; a sandbox
+# that still sees the old one must not be entered.
+case_a_workspace_made_again_is_another() {
+  local WORKSPACE=$PWD/ws CACHE=$PWD/cache OUTPUT_ROOT=$PWD/out ROOT=/root-fs NET=no first
+  mkdir ws cache out
+  holder_state
+  first=$HOLDER_WANTED
+  holder_state
+  expect_equal "$HOLDER_WANTED" "$first" 'the same folders'
+  mv ws still-held
+  mkdir ws
+  holder_state
+  [[ $HOLDER_WANTED != "$first" ]] || fail 'a new folder at the old path counts as the old one'
 }
 
 run_cases "$@"
