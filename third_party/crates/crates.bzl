@@ -29,7 +29,7 @@ def _cargo_crates_impl(rctx):
     vendored = rctx.os.environ.get("CAPOS_CRATES", "")
     if vendored:
         # A copy, because BUILD files are written between the sources.
-        _run(rctx, ["/usr/bin/cp", "-a", "--reflink=auto", vendored, "../vendor"])
+        _run(rctx, ["/usr/bin/cp", "-R", "--preserve=mode,timestamps", "--reflink=auto", vendored, "../vendor"])
     else:
         _run(rctx, ["/usr/bin/cargo", "vendor", "--locked", "--versioned-dirs", "-q", "../vendor"])
     rctx.file("ws/.cargo/config.toml", "[source.crates-io]\nreplace-with = 'vendored'\n[source.vendored]\ndirectory = '%s'\n" % rctx.path("vendor"))
