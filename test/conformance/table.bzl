@@ -261,11 +261,16 @@ PROOFS = {
         "//test/rules/manifest:accepted",
         "//test/rules/manifest:refusals",
     ],
+    "C8": [
+        "//kernel/core/elf:core_elf_model",
+        "//kernel/core/elf:core_elf_table",
+    ],
     "C12": ["//schema:schema_layout"],
     "T2": ["//kernel/core/thread:core_thread_stale"],
     "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
     "T7": ["//kernel/core/thread:core_thread_lifecycle_table"],
     "T8": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T13": ["//kernel/core/elf:core_elf_test"],
     "K1": [
         "//kernel/smp/park:smp_park_meet",
         "//kernel/core/park:core_park_property",
@@ -335,6 +340,7 @@ PROOFS = {
         "//abi/ring:abi_ring_dispatch_replay",
         "//schema:schema_dispatch_replay",
         "//abi/report:abi_report_test",
+        "//kernel/core/elf:core_elf_parse_replay",
     ],
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",
