@@ -13,10 +13,10 @@ use abi_types::{
     CapSlot, Cqe, CqeFlags, ExceptionKind, INLINE_BYTES, Opcode, Sqe, SqeFlags, Status,
     TransferMode,
 };
-use schema_wire::{Encode, Exception, Reply, Transfer, Transport};
+use schema_wire::{Encode, Exception, Method, Reply, Transfer, Transport};
 use zerocopy::IntoBytes;
 
-use crate::io::{Io, status_of};
+use crate::io::{Io, Pending, status_of};
 use crate::ring::{Enter, Kernel};
 
 /// Words of the message of a [large](Io::large) caller: 1 KiB.
@@ -35,6 +35,19 @@ impl<M: Memory, K: Enter> Io<M, K> {
     /// A way to call for messages that fit an inline slot both ways: most do.
     pub const fn caller(&self) -> Caller<'_, INLINE_WORDS, M, K> {
         Caller::new(self)
+    }
+
+    /// Starts a call whose parameters fit an inline slot and does not wait for it:
+    /// `io.start::<console::methods::Read>(console, &ReadParams { capacity: 1 })`.
+    pub fn start<'p, C: Method>(
+        &self,
+        target: CapSlot,
+        params: &C::Params<'p>,
+    ) -> Result<Pending, Status> {
+        let mut words = [0; INLINE_WORDS];
+        let length = params.encode(words.as_mut_bytes()).map_err(|e| e.status())?;
+        let payload = words.get(..length.div_ceil(8)).unwrap_or_default();
+        self.submit(call(target, C::ORDINAL, length as u32), payload)
     }
 
     /// A way to call for messages of up to 1 KiB both ways.
@@ -183,6 +196,23 @@ mod tests {
                 // One entry a call: it submits and waits.
                 assert_eq!((kernel.entries, kernel.service.asked.len()), (2, 1));
             },
+        );
+    }
+
+    #[test]
+    fn a_call_can_go_on_while_others_are_made() {
+        with_io(
+            8,
+            |kernel| kernel.service.number = 8,
+            |io| {
+                let params = timer::SleepParams { ns: u64::MAX };
+                let sleep = io.start::<timer::methods::Sleep>(TIMER, &params).unwrap();
+                assert_eq!(timer::Client::new(io.caller(), TIMER).now().unwrap().ns, 8);
+                assert!(!io.is_done(&sleep));
+                let cqe = io.wait(sleep, &mut [0; INLINE_WORDS]);
+                assert_eq!(status_of(&cqe), Status::Ok);
+            },
+            |_, ()| (),
         );
     }
 

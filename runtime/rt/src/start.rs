@@ -21,7 +21,7 @@ global_asm!(
 
 unsafe extern "Rust" {
     /// Defined by [`main!`](crate::main): the program.
-    safe fn capos_main(env: &Env) -> i64;
+    safe fn capos_main(env: &'static Env) -> i64;
 }
 
 extern "C" fn start(argument: u64, tid: u64, pid: u64, ring: u64, capset: u64) -> ! {
@@ -29,10 +29,13 @@ extern "C" fn start(argument: u64, tid: u64, pid: u64, ring: u64, capset: u64) -
     // SAFETY: `_start` passes what the kernel started this thread with, and is the only one who
     // does; the ring is this thread's.
     let env = unsafe { Env::new(Entry { argument, tid, pid, ring, capset }) };
-    syscall::exit(capos_main(&env))
+    // SAFETY: this function does not return and a panic does not unwind: the value stays where it
+    // is as long as the process lives.
+    let env: &'static Env = unsafe { &*core::ptr::from_ref(&env) };
+    syscall::exit(capos_main(env))
 }
 
-/// Names the program's main function: `fn main(env: &Env) -> E` with any
+/// Names the program's main function: `fn main(env: &Env) -> E`, or `&'static Env`, with any
 /// [`Ending`](crate::Ending). When it returns, the process ends.
 #[macro_export]
 #[allow_internal_unsafe]
@@ -40,7 +43,7 @@ macro_rules! main {
     ($main:path) => {
         const _: () = {
             #[unsafe(no_mangle)]
-            fn capos_main(env: &$crate::Env) -> i64 {
+            fn capos_main(env: &'static $crate::Env) -> i64 {
                 $crate::Ending::code($main(env), env)
             }
         };
