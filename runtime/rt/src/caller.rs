@@ -17,7 +17,7 @@ use schema_wire::{Encode, Exception, Method, Reply, Transfer, Transport};
 use zerocopy::IntoBytes;
 
 use crate::io::{Io, Pending, status_of};
-use crate::ring::{Enter, Kernel};
+use crate::ring::{Enter, Kernel, NOP};
 
 /// Words of the message of a [large](Io::large) caller: 1 KiB.
 pub const LARGE_WORDS: usize = 128;
@@ -157,22 +157,7 @@ impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M,
 /// An SQE that calls a method with `length` bytes of parameters in an inline slot.
 #[inline]
 pub const fn call(target: CapSlot, method: u16, length: u32) -> Sqe {
-    Sqe {
-        opcode: Opcode::Call as u8,
-        flags: 0,
-        method,
-        length,
-        user_data: 0,
-        cap: target.to_bits(),
-        arg: 0,
-        address: 0,
-        result_address: 0,
-        result_capacity: 0,
-        transfers: 0,
-        buffer: 0,
-        result_buffer: 0,
-        reserved: [0; 3],
-    }
+    Sqe { opcode: Opcode::Call as u8, method, length, cap: target.to_bits(), ..NOP }
 }
 
 #[cfg(test)]

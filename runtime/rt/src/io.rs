@@ -59,8 +59,7 @@ enum State {
 impl<M: Memory, K: Enter> Io<M, K> {
     /// The book of a ring with nothing under way.
     pub fn new(ring: Ring<M, K>) -> Self {
-        let cqe =
-            Cqe { user_data: 0, status: 0, flags: 0, method: 0, length: 0, badge: 0, token: 0 };
+        let cqe = Cqe::default();
         let entry = Entry {
             state: State::Free,
             generation: 0,

@@ -5,7 +5,7 @@
 
 use abi_ring::{Completion, InlineSlots, Memory, SqFull, UserRing};
 use abi_sync::BlockMemory;
-use abi_types::{EnterResult, Sqe};
+use abi_types::{EnterResult, Opcode, Sqe};
 
 /// The way into the kernel.
 pub trait Enter {
@@ -17,6 +17,24 @@ pub trait Enter {
 /// The kernel this program runs on.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel;
+
+/// A NOP, every field zero: what other SQEs are made from in constants.
+pub const NOP: Sqe = Sqe {
+    opcode: Opcode::Nop as u8,
+    flags: 0,
+    method: 0,
+    length: 0,
+    user_data: 0,
+    cap: 0,
+    arg: 0,
+    address: 0,
+    result_address: 0,
+    result_capacity: 0,
+    transfers: 0,
+    buffer: 0,
+    result_buffer: 0,
+    reserved: [0; 3],
+};
 
 /// A thread's ring, and which of its inline slots are free.
 #[derive(Debug)]

@@ -26,11 +26,17 @@ use test_kit::{Exit, Port, Sink, Suite};
 pub type Env = &'static capos_rt::Env;
 
 /// Runs the suite and ends the process with its verdict.
-pub fn run(mut env: Env, suite: &Suite<Env>) -> ! {
+pub fn run(env: Env, suite: &Suite<Env>) -> ! {
+    let mut shared = env;
+    run_with(env, suite, &mut shared)
+}
+
+/// As [`run`], for tests that share something of their own.
+pub fn run_with<E>(env: Env, suite: &Suite<E>, shared: &mut E) -> ! {
     match env.cap("records", schema::console::INTERFACE_ID) {
         Ok(slot) => {
             let mut records = Records { out: Out::new(&env.io, slot), is_inside: false };
-            test_kit::main(&mut records, suite, &mut env)
+            test_kit::main(&mut records, suite, shared)
         }
         Err(missing) => {
             println!(env, "{missing}");
