@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use abi_types::{ReplyToken, Status};
 
-use crate::endpoint::{Endpoint, EndpointKey, Limits};
+use crate::endpoint::{Endpoint, EndpointKey, Limits, Load};
 use crate::record::{
     Call, CallKey, Donation, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
 };
@@ -60,6 +60,16 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             }
         }
         Err(CreateError::Full)
+    }
+
+    /// What waits and is served at an endpoint, with its limits.
+    pub fn load(&self, of: EndpointKey) -> Option<Load> {
+        let endpoint = self.endpoints.at(of.index)?;
+        (endpoint.generation == of.generation).then_some(Load {
+            queued: endpoint.callers.length,
+            in_flight: endpoint.in_flight,
+            limits: endpoint.limits,
+        })
     }
 
     /// The open endpoint with this name.

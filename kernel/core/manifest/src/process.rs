@@ -47,6 +47,21 @@ pub struct Profile {
     pub endpoint_queue_limit: u32,
 }
 
+impl Profile {
+    /// Nothing at all: what a record without a process may use.
+    pub const NONE: Self = Self {
+        cap_slots: 0,
+        threads: 0,
+        kernel_stack_pages: 0,
+        frames: 0,
+        sleep_waiters: 0,
+        ring_entries: 0,
+        ring_scratch_limit_bytes: 0,
+        in_flight_call_limit: 0,
+        endpoint_queue_limit: 0,
+    };
+}
+
 impl<'m> Process<'m> {
     /// How many grants it has.
     pub fn grant_count(&self) -> u32 {

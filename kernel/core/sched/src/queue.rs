@@ -222,6 +222,17 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         Ok(())
     }
 
+    /// A thread that rests is gone for good: it was killed while it waited.
+    pub fn end_resting(&mut self, _item: O::Item, entity: &mut Entity) -> Result<(), Error> {
+        match entity.activity {
+            Activity::Resting => {
+                entity.activity = Activity::Dead;
+                Ok(())
+            }
+            is => Err(Error::Activity { is }),
+        }
+    }
+
     /// What the others may know.
     #[inline]
     pub fn hint(&self) -> Hint {
@@ -266,8 +277,9 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         &self.order
     }
 
+    /// Whether no thread waits for this CPU but the current one.
     #[inline]
-    pub(crate) fn nobody_waits(&self) -> bool {
+    pub fn nobody_waits(&self) -> bool {
         self.waiting == 0 && self.direct.is_none()
     }
 
