@@ -257,7 +257,10 @@ fn facet(
         return Err(missing);
     };
     let Some(server) = all.get(found.receiver as usize) else { return Err(missing) };
-    let Some(key) = server.endpoints.get(found.index as usize) else { return Err(missing) };
+    // The manifest numbers endpoints through all processes.
+    let before: usize = all.iter().take(found.receiver as usize).map(|m| m.endpoints.len()).sum();
+    let own = (found.index as usize).checked_sub(before);
+    let Some(key) = own.and_then(|own| server.endpoints.get(own)) else { return Err(missing) };
     let of = FacetOf { process: server.process.key(), endpoint: *key };
     let grant: Option<Grant> =
         server.process.service.lock().as_mut().and_then(|service| service.mint(*key, badge));
