@@ -257,7 +257,7 @@ fn facet(
         return Err(missing);
     };
     let Some(server) = all.get(found.receiver as usize) else { return Err(missing) };
-    // The manifest numbers endpoints over all processes, in their order.
+    // The manifest numbers endpoints through all processes.
     let before: usize = all.iter().take(found.receiver as usize).map(|m| m.endpoints.len()).sum();
     let own = (found.index as usize).checked_sub(before);
     let Some(key) = own.and_then(|own| server.endpoints.get(own)) else { return Err(missing) };
