@@ -107,7 +107,13 @@ impl<M: Memory, K: Enter> Io<M, K> {
     ) -> Result<Cqe, Status> {
         let mut inner = self.inner.borrow_mut();
         let pending = inner.submit(sqe, payload)?;
-        Ok(inner.wait(&pending, words))
+        // What was only just submitted cannot have completed: enter before looking.
+        loop {
+            let _ = inner.ring.enter(1, NEVER);
+            if let Some(cqe) = inner.pop_for(&pending, words) {
+                return Ok(cqe);
+            }
+        }
     }
 
     /// Starts an operation that has neither payload nor results, waits for it and gives its
