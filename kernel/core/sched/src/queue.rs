@@ -410,6 +410,12 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.activity = Activity::Running;
         self.idle_ns += now_ns.saturating_sub(self.accounted_ns);
         self.accounted_ns = self.accounted_ns.max(now_ns);
+        self.seat(item, entity, tag, now_ns);
+    }
+
+    /// Writes down who is current.
+    #[inline(always)]
+    pub(crate) fn seat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
         self.current = Some(Current {
             item,
             since_ns: now_ns,
