@@ -13,7 +13,7 @@
 use crate::enter::{self, Caller};
 use crate::object::{FacetOf, Object};
 use crate::process::{Party, ProcessKey};
-use crate::system::the;
+use crate::system::{Cpu, System};
 use crate::thread::{Completing, Thread};
 use crate::{sched, start, system};
 use abi_ring::{Credit, Head, Outcome, Pass, SimpleAnswer, SimpleCall};
@@ -44,11 +44,15 @@ pub fn exchange(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> Option<&
 
 /// The thread and the completion side of a party that waits for exactly one message, inline.
 #[inline(always)]
-fn lock_peer(party: &Party, length: u32) -> Option<(&'static Thread, Completing<'static>)> {
+fn lock_peer(
+    system: &'static System,
+    party: &Party,
+    length: u32,
+) -> Option<(&'static Thread, Completing<'static>)> {
     if party.room != ROOM || length > ROOM {
         return None;
     }
-    let thread = the().thread(party.thread.slot)?;
+    let thread = system.thread(party.thread.slot)?;
     Some((thread, thread.machine.completions()?))
 }
 
@@ -62,7 +66,7 @@ fn claim(
 ) -> Option<Credit> {
     let (ring, _, waiting) = completions.parts()?;
     let generation = party.thread.generation;
-    let cell = ring.shared.get(party.cell)?;
+    let cell = ring.shared.cells.get(party.cell)?;
     if waiting.generation != generation || waiting.want != 1 || !cell.is_inline() {
         return None;
     }
@@ -83,7 +87,7 @@ fn post(
 ) {
     let Some((ring, cq, _)) = completions.parts() else { return };
     let _ = ring.kernel.post_from_slot(cq, credit, outcome, &from.ring.kernel, slot);
-    ring.shared.give_back(party.cell);
+    ring.shared.cells.give_back(party.cell);
 }
 
 #[inline(always)]
@@ -94,18 +98,18 @@ fn send(
     call: &SimpleCall,
 ) -> Option<&'static Thread> {
     let Cap { object: Object::Facet(FacetOf { process, endpoint }), badge, grant } =
-        caller.thread.process().lookup(call.target).ok()?
+        caller.ring.shared.process.lookup(call.target).ok()?
     else {
         return None;
     };
-    let server = the().processes.get(process.slot as usize)?;
+    let server = caller.system.processes.get(process.slot as usize)?;
     let mut guard = server.service.lock();
     let service = guard.as_mut()?;
     if server.key() != process || !service.grants.is_live(grant) {
         return None;
     }
     let to = *service.calls.waiting_receiver(endpoint)?;
-    let (thread, mut completions) = lock_peer(&to, call.length)?;
+    let (thread, mut completions) = lock_peer(caller.system, &to, call.length)?;
     let credit = claim(thread, &mut completions, &to)?;
     // From here on nothing fails.
     let party = keep(caller, pass.take(head), call.method, call.slot, call.length);
@@ -134,7 +138,7 @@ fn answer_and_wait(
     head: &Head,
     answer: &SimpleAnswer,
 ) -> Option<&'static Thread> {
-    let process = caller.thread.process();
+    let process = caller.ring.shared.process;
     let Cap { object: Object::Endpoint(of), .. } = process.lookup(answer.endpoint).ok()? else {
         return None;
     };
@@ -144,7 +148,7 @@ fn answer_and_wait(
     let mut guard = process.service.lock();
     let service = guard.as_mut()?;
     let to = *service.calls.waiting_caller(answer.token, of.endpoint)?;
-    let (thread, mut completions) = lock_peer(&to, answer.length)?;
+    let (thread, mut completions) = lock_peer(caller.system, &to, answer.length)?;
     let credit = claim(thread, &mut completions, &to)?;
     // From here on nothing fails.
     let party = keep(caller, pass.take(head), 0, 0, 0);
@@ -161,7 +165,7 @@ fn answer_and_wait(
 /// Keeps the operation that was just consumed.
 #[inline(always)]
 fn keep(caller: Caller<'_>, credit: Credit, method: u16, slot: u16, length: u32) -> Party {
-    let Ok((cell, place)) = caller.ring.shared.take() else {
+    let Ok((cell, place)) = caller.ring.shared.cells.take() else {
         system::defect("more operations are pending than completions are owed");
     };
     place.set_inline(credit.into_bits(), method, slot, length);
@@ -170,7 +174,7 @@ fn keep(caller: Caller<'_>, credit: Credit, method: u16, slot: u16, length: u32)
 
 /// The caller waits for one completion, and `next`, whose wait was claimed, runs.
 #[inline]
-pub fn wait(caller: Caller<'_>, next: &'static Thread) -> EnterResult {
+pub fn wait(caller: Caller<'_>, me: &'static Cpu, next: &'static Thread) -> EnterResult {
     let thread = caller.thread;
     match thread.state.begin_park() {
         Ok(ParkVerdict::Parking(ticket)) => {
@@ -184,7 +188,7 @@ pub fn wait(caller: Caller<'_>, next: &'static Thread) -> EnterResult {
         }
         Err(_) => system::defect("a thread that runs does not run"),
     }
-    if !sched::hand_over(thread, next) {
+    if !sched::hand_over(caller.system, me, thread, next) {
         release(next);
         sched::block(thread);
     }

@@ -115,7 +115,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
 
     /// The receiver that [`try_deliver`](Self::try_deliver) would give a call without a deadline
     /// to. Whoever holds the lock from here on finds it there.
-    #[inline]
+    #[inline(always)]
     pub fn waiting_receiver(&self, to: EndpointKey) -> Option<&R> {
         let endpoint = self.endpoints.at(to.index)?;
         if endpoint.generation != to.generation {
@@ -126,7 +126,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
 
     /// The caller that [`try_reply_then_wait`](Self::try_reply_then_wait) would complete. Whoever
     /// holds the lock from here on finds it there.
-    #[inline]
+    #[inline(always)]
     pub fn waiting_caller(&self, token: ReplyToken, on: EndpointKey) -> Option<&C> {
         let record = self.records.at(token.index())?;
         let endpoint = self.endpoints.at(on.index)?;
@@ -146,7 +146,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     /// A call was made and a receiver waits for it: the whole of what the fast path of CALL
     /// does here. `None` changes nothing and means [`call`](Self::call), which tells the cases
     /// apart.
-    #[inline]
+    #[inline(always)]
     pub fn try_deliver(
         &mut self,
         to: EndpointKey,
@@ -315,7 +315,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     /// whole of what the fast path of RETURN with THEN_RECV does here. The record that carried
     /// the call waits for the next one. `None` changes nothing and means
     /// [`reply_then_recv`](Self::reply_then_recv).
-    #[inline]
+    #[inline(always)]
     pub fn try_reply_then_wait(
         &mut self,
         token: ReplyToken,
