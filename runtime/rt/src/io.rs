@@ -284,11 +284,13 @@ fn inline_bytes(cqe: &Cqe) -> usize {
 }
 
 /// The status of a completion; one this runtime does not know is `unimplemented`.
+#[inline]
 pub fn status_of(cqe: &Cqe) -> Status {
     cqe.status().unwrap_or(Status::Unimplemented)
 }
 
 /// Nothing, or the status of an operation that did not end well.
+#[inline]
 pub fn ok(status: Status) -> Result<(), Status> {
     if status == Status::Ok { Ok(()) } else { Err(status) }
 }

@@ -36,7 +36,8 @@ impl Program {
             let is_code = matches!(symbol.st_symtype(), STT_FUNC | STT_NOTYPE);
             let text = names.get(symbol.st_name as usize).map_err(wrong)?;
             if is_code && symbol.st_value != 0 && !text.is_empty() {
-                let plain = format!("{:#}", rustc_demangle::demangle(text));
+                // Without hash, and with arguments as in a type: `f<8>`.
+                let plain = format!("{:#}", rustc_demangle::demangle(text)).replace("::<", "<");
                 symbols.push((symbol.st_value, symbol.st_size, plain));
             }
         }
