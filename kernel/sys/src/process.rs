@@ -375,7 +375,7 @@ impl Process {
     }
 
     /// What a slot of its table holds.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, slot: abi_types::CapSlot) -> Result<Cap<Object>, Status> {
         let caps = self.caps.lock();
         let table = caps.as_ref().ok_or(Status::Disconnected)?;

@@ -432,8 +432,7 @@ pub fn end(thread: &'static Thread) -> ! {
 
 /// What a thread does last before it returns to user mode: those it owes the CPU to come first.
 #[inline]
-pub fn before_user(thread: &'static Thread) {
-    let me = here();
+pub fn before_user(me: &'static Cpu, thread: &'static Thread) {
     if me.direct.load(Ordering::Relaxed) {
         settle_direct(me);
     }
@@ -532,7 +531,7 @@ pub fn interrupt(from_user: bool) {
 
 /// The last thing before an interrupted thread goes on.
 fn leave_interrupt(thread: &'static Thread) {
-    before_user(thread);
+    before_user(here(), thread);
     if thread.state.is_killed() {
         end(thread);
     }

@@ -57,6 +57,18 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         to_lag: Lag,
         now_ns: u64,
     ) -> Result<HandedOff, Error> {
+        self.hand_off_by(from, to, |_, _| to_lag, now_ns)
+    }
+
+    /// As [`hand_off`](Self::hand_off); what the target is owed is asked for only if it counts.
+    #[inline(always)]
+    pub fn hand_off_by(
+        &mut self,
+        from: (O::Item, &mut Entity),
+        to: (O::Item, &mut Entity),
+        to_lag: impl FnOnce(&Self, &Entity) -> Lag,
+        now_ns: u64,
+    ) -> Result<HandedOff, Error> {
         let (from, leaving) = from;
         let (to, coming) = to;
         self.current_is(from, leaving)?;
@@ -77,6 +89,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         }
         // As `block`, `admit` and `run` in turn, without what they would do twice: this is the
         // switch of every synchronous call.
+        let to_lag = to_lag(self, coming);
         let charge = self.account(leaving, now_ns);
         self.withdraw(leaving);
         leaving.voluntary_blocks += 1;

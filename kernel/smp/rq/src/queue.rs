@@ -172,8 +172,7 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         }
         self.with(from, |queue, from, leaving| {
             let access = |entity: &mut Entity| {
-                let lag = lag(queue, entity);
-                queue.hand_off((from, leaving), (NodeRef(to), entity), lag, now_ns)
+                queue.hand_off_by((from, leaving), (NodeRef(to), entity), lag, now_ns)
             };
             // SAFETY: `to` is another node than the one being accessed, of this locked queue.
             unsafe { to.with_entity(access) }
