@@ -120,6 +120,12 @@ impl<'r, M: Memory> Pass<'r, M> {
         Some(Head { words, index: self.head })
     }
 
+    /// Whether the SQE at the head is the only one this pass may take, and nothing else stops it.
+    #[inline(always)]
+    pub fn is_last(&self) -> bool {
+        self.head.wrapping_add(1) == self.end && self.stop == Stop::Drained
+    }
+
     /// Consumes the SQE that [`head`](Self::head) gave last, for who has decoded it.
     #[inline(always)]
     pub fn take(&mut self, head: &Head) -> Credit {
@@ -169,6 +175,13 @@ impl<M: Memory> Drop for Pass<'_, M> {
 }
 
 impl Head {
+    /// The number of its operation, unchecked.
+    #[inline(always)]
+    pub fn opcode(&self) -> u8 {
+        let [first, ..] = self.words;
+        first as u8
+    }
+
     /// What it asks for, or the status it will complete with; consumes nothing.
     #[inline(always)]
     pub fn decode<M: Memory>(&self, ring: &KernelRing<M>) -> Result<Request, Status> {

@@ -157,6 +157,12 @@ impl Cell {
         self.timer.store(0, Relaxed);
     }
 
+    /// Whether results go to the inline slot and nothing bounds it: what the fast path serves.
+    #[inline]
+    pub fn is_inline(&self) -> bool {
+        self.head.load(Relaxed) >> ROOM_FORM_SHIFT & 0xf == INLINE && self.timer.load(Relaxed) == 0
+    }
+
     /// The operation's user data.
     #[inline]
     pub fn user_data(&self) -> u64 {

@@ -1,0 +1,252 @@
+//! IPC in one go: a CALL whose server waits, or a RETURN that waits for the next call.
+//!
+//! What the general path does in steps, for the one case that matters most: the ring holds one SQE,
+//! its message is inline on both sides, the peer waits in `cap_enter` and belongs to this CPU. The
+//! same core functions decide; everything is looked at before anything is changed, and whatever is not
+//! as expected leaves the SQE where it is for the general path. `fastpath=off` on the command line
+//! turns it off; a test compares both.
+//!
+//! The order: the service's lock, the peer's completion lock, the claim of the peer's wait. From the
+//! claim on nothing can fail. Then the SQE is consumed, the record changes hands, the message is copied
+//! from ring to ring, and the CPU goes from this thread to the peer ([`wait`]).
+
+use crate::enter::{self, Caller};
+use crate::object::{FacetOf, Object};
+use crate::process::{Party, ProcessKey};
+use crate::system::the;
+use crate::thread::{Completing, Thread};
+use crate::{sched, start, system};
+use abi_ring::{Call, Credit, Head, Outcome, Pass, Payload, Request, Return, Room};
+use abi_types::{EnterResult, INLINE_BYTES, NEVER, Opcode, Status};
+use core_cap::Cap;
+use core_endpoint::CallKey;
+use core_thread::{ParkVerdict, RequeueVerdict, ResumeVerdict, Ticket};
+use kernel_mm::space::PinnedRing;
+use smp_pending::{Operation, Target};
+
+/// Bytes of an inline message.
+const ROOM: u32 = INLINE_BYTES as u32;
+
+/// Carries out the one SQE of a pass if it is such a CALL or RETURN: the peer, whose wait is claimed
+/// and who has the message. `None` changes nothing.
+#[inline]
+pub fn exchange(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> Option<&'static Thread> {
+    let head = pass.head()?;
+    if !pass.is_last() || !start::fast_path_is_on() {
+        return None;
+    }
+    if head.opcode() == Opcode::Call as u8 {
+        match head.decode(&caller.ring.kernel) {
+            Ok(Request::Call(call)) => send(caller, pass, &head, &call),
+            _ => None,
+        }
+    } else if head.opcode() == Opcode::Return as u8 {
+        match head.decode(&caller.ring.kernel) {
+            Ok(Request::Return(answer)) => answer_and_wait(caller, pass, &head, &answer),
+            _ => None,
+        }
+    } else {
+        None
+    }
+}
+
+/// A peer that waits for exactly this message: its completion side, locked.
+struct Peer {
+    thread: &'static Thread,
+    completions: Completing<'static>,
+    ticket: Ticket,
+    generation: u32,
+}
+
+impl Peer {
+    /// Locks the peer's completions and checks that one more ends its wait.
+    #[inline]
+    fn find(party: &Party, length: u32) -> Option<Self> {
+        if party.room != ROOM || length > ROOM {
+            return None;
+        }
+        let thread = the().thread(party.thread.slot)?;
+        let generation = party.thread.generation;
+        let mut completions = thread.machine.completions()?;
+        let (ring, _, waiting) = completions.parts()?;
+        let is_waiting = waiting.generation == generation && waiting.want == 1;
+        if !is_waiting || !ring.shared.get(party.cell)?.is_inline() {
+            return None;
+        }
+        let ticket = Ticket::new(waiting.ticket);
+        Some(Self { thread, completions, ticket, generation })
+    }
+
+    /// Claims its wait: it runs next on this CPU, whatever happens.
+    #[inline]
+    fn claim(&self) -> bool {
+        self.thread.state.claim(self.generation, self.ticket).is_ok()
+    }
+
+    /// Completes its operation with the message in the sender's inline slot.
+    #[inline]
+    fn post(mut self, party: Party, outcome: &Outcome, from: Caller<'_>, slot: u16) {
+        let Some((ring, cq, waiting)) = self.completions.parts() else { return };
+        let Some(cell) = ring.shared.get(party.cell) else { return };
+        let credit = Credit::from_bits(cell.user_data());
+        let _ = ring.kernel.post_from_slot(cq, credit, outcome, &from.ring.kernel, slot);
+        waiting.want = 0;
+        ring.shared.give_back(party.cell);
+    }
+}
+
+#[inline]
+fn send(
+    caller: Caller<'_>,
+    pass: &mut Pass<'_, PinnedRing>,
+    head: &Head,
+    call: &Call,
+) -> Option<&'static Thread> {
+    let Payload::Inline { slot, length } = call.params() else { return None };
+    if call.results() != Room::Inline || call.deadline_ns() != 0 || call.transfers() != 0 {
+        return None;
+    }
+    let Cap { object: Object::Facet(FacetOf { process, endpoint }), badge, grant } =
+        caller.thread.process().lookup(call.target()).ok()?
+    else {
+        return None;
+    };
+    let server = the().processes.get(process.slot as usize)?;
+    let mut guard = server.service.lock();
+    let service = guard.as_mut()?;
+    if server.key() != process || !service.grants.is_live(grant) {
+        return None;
+    }
+    let to = *service.calls.waiting_receiver(endpoint)?;
+    let peer = Peer::find(&to, length)?;
+    if !peer.claim() {
+        return None;
+    }
+    // From here on nothing fails.
+    let credit = pass.take(head);
+    let party = keep(caller, credit, call.method(), call.params());
+    let Some((_, token)) = service.calls.try_deliver(endpoint, party, 0, 0) else {
+        system::defect("a receiver that waits is not there");
+    };
+    let ProcessKey { slot: server_slot, generation } = process;
+    let key = CallKey::of(token).to_bits();
+    caller.aim(party, Target::Call { process: server_slot, generation, key });
+    let thread = peer.thread;
+    let outcome = Outcome {
+        status: Status::Ok,
+        flags: 0,
+        method: call.method(),
+        length,
+        badge,
+        token: token.to_bits(),
+    };
+    peer.post(to, &outcome, caller, slot);
+    Some(thread)
+}
+
+#[inline]
+fn answer_and_wait(
+    caller: Caller<'_>,
+    pass: &mut Pass<'_, PinnedRing>,
+    head: &Head,
+    answer: &Return,
+) -> Option<&'static Thread> {
+    let Payload::Inline { slot, length } = answer.results() else { return None };
+    let recv = answer.then()?;
+    if recv.room() != Room::Inline || answer.transfers() != 0 {
+        return None;
+    }
+    let process = caller.thread.process();
+    let Cap { object: Object::Endpoint(of), .. } = process.lookup(recv.endpoint()).ok()? else {
+        return None;
+    };
+    if of.process != process.key() {
+        return None;
+    }
+    let mut guard = process.service.lock();
+    let service = guard.as_mut()?;
+    let to = *service.calls.waiting_caller(answer.token(), of.endpoint)?;
+    let peer = Peer::find(&to, length)?;
+    if !peer.claim() {
+        return None;
+    }
+    // From here on nothing fails.
+    let credit = pass.take(head);
+    let party = keep(caller, credit, 0, Payload::Inline { slot: 0, length: 0 });
+    let Some((_, _, key)) = service.calls.try_reply_then_wait(answer.token(), of.endpoint, party)
+    else {
+        system::defect("a caller that waits is not there");
+    };
+    caller.aim(party, Target::Recv { key: key.to_bits() });
+    let thread = peer.thread;
+    let (status, method) = match answer.exception() {
+        None => (Status::Ok, 0),
+        Some(kind) => (Status::Exception, kind as u16),
+    };
+    let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
+    peer.post(to, &outcome, caller, slot);
+    Some(thread)
+}
+
+/// Keeps the operation that was just consumed.
+#[inline]
+fn keep(caller: Caller<'_>, credit: Credit, method: u16, payload: Payload) -> Party {
+    let Ok((cell, place)) = caller.ring.shared.take() else {
+        system::defect("more operations are pending than completions are owed");
+    };
+    let user_data = credit.into_bits();
+    place.set(&Operation { user_data, method, transfers: 0, payload, room: Room::Inline });
+    Party { thread: caller.thread.key(), cell, room: ROOM }
+}
+
+/// The caller waits for one completion, and `next`, whose wait was claimed, runs.
+#[inline]
+pub fn wait(caller: Caller<'_>, next: &'static Thread) -> EnterResult {
+    let thread = caller.thread;
+    match thread.state.begin_park() {
+        Ok(ParkVerdict::Parking(ticket)) => {
+            if enter::announce(caller, 1, ticket.number()) >= 1 {
+                return stay(caller, next);
+            }
+        }
+        Ok(ParkVerdict::Die) => {
+            release(next);
+            sched::end(thread);
+        }
+        Err(_) => system::defect("a thread that runs does not run"),
+    }
+    if !sched::hand_over(thread, next) {
+        release(next);
+        sched::block(thread);
+    }
+    let count = caller.ring.kernel.count();
+    if count >= 1 {
+        return EnterResult::new(count, 0);
+    }
+    // Woken for another reason: the general path knows them all.
+    EnterResult::new(enter::wait(caller, 1, NEVER), 0)
+}
+
+/// A completion was there already: the caller goes on, and `next` is queued.
+#[cold]
+fn stay(caller: Caller<'_>, next: &'static Thread) -> EnterResult {
+    enter::withdraw(caller);
+    release(next);
+    match caller.thread.state.cancel_park() {
+        Ok(ResumeVerdict::Resume) => {}
+        Ok(ResumeVerdict::Die) => sched::end(caller.thread),
+        Err(_) => system::defect("a thread that was about to wait is not"),
+    }
+    sched::before_user(caller.thread);
+    EnterResult::new(caller.ring.kernel.count(), 0)
+}
+
+/// A thread whose wait was claimed cannot run here and now: it is queued like any other.
+#[cold]
+fn release(thread: &'static Thread) {
+    match thread.state.requeue() {
+        Ok(RequeueVerdict::Enqueue) => sched::enqueue_woken(thread),
+        Ok(RequeueVerdict::Finalise) => sched::end_claimed(thread),
+        Err(_) => system::defect("a claimed thread is not the claimer's"),
+    }
+}
