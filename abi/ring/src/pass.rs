@@ -44,7 +44,7 @@ pub enum Stop {
 /// The SQE at the head of the queue, read and not yet consumed.
 #[derive(Debug)]
 pub struct Head {
-    words: [u64; 8],
+    pub(crate) words: [u64; 8],
     index: u32,
 }
 
@@ -175,11 +175,10 @@ impl<M: Memory> Drop for Pass<'_, M> {
 }
 
 impl Head {
-    /// The number of its operation, unchecked.
-    #[inline(always)]
-    pub fn opcode(&self) -> u8 {
-        let [first, ..] = self.words;
-        first as u8
+    /// A head that is in no ring.
+    #[cfg(test)]
+    pub(crate) fn of(words: [u64; 8]) -> Self {
+        Self { words, index: 0 }
     }
 
     /// What it asks for, or the status it will complete with; consumes nothing.

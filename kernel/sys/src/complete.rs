@@ -62,11 +62,11 @@ pub fn complete_with(
     let Some(thread) = the().thread(party.thread.slot) else { return };
     let Some(mut completions) = thread.completions_of(party.thread.generation) else { return };
     let Some((ring, cq, waiting)) = completions.parts() else { return };
-    let Some(cell) = ring.shared.get(party.cell) else { return };
+    let Some(cell) = ring.shared.cells.get(party.cell) else { return };
     let operation = cell.operation();
     timers::settle(cell);
     let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
-    ring.shared.give_back(party.cell);
+    ring.shared.cells.give_back(party.cell);
     let due = due(waiting, posted);
     drop(completions);
     if let Some(due) = due {
@@ -79,7 +79,7 @@ pub fn retarget(party: Party, target: Target) {
     if let Some(thread) = the().thread(party.thread.slot)
         && let Some(mut completions) = thread.completions_of(party.thread.generation)
         && let Some((ring, ..)) = completions.parts()
-        && let Some(cell) = ring.shared.get(party.cell)
+        && let Some(cell) = ring.shared.cells.get(party.cell)
     {
         cell.set_target(target);
     }
@@ -90,5 +90,5 @@ pub fn operation_of(party: Party) -> Option<Operation> {
     let thread = the().thread(party.thread.slot)?;
     let mut completions = thread.completions_of(party.thread.generation)?;
     let (ring, ..) = completions.parts()?;
-    Some(ring.shared.get(party.cell)?.operation())
+    Some(ring.shared.cells.get(party.cell)?.operation())
 }

@@ -5,11 +5,12 @@
 
 use crate::complete::{self, due};
 use crate::process::{Party, ProcessKey};
-use crate::system::{self, here};
+use crate::system::{self, Cpu, System};
 use crate::thread::{OwnRing, Thread};
 use crate::{fastpath, ipc, object, park, sched, timers};
 use abi_ring::{Accepted, Credit, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
 use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Status};
+use core::sync::atomic::Ordering;
 use core_sched::Requeue;
 use core_thread::{ParkVerdict, ResumeVerdict};
 use kernel_mm::space::PinnedRing;
@@ -22,21 +23,34 @@ pub struct Caller<'r> {
     pub thread: &'static Thread,
     /// Its ring.
     pub ring: &'r OwnRing,
+    /// The tables.
+    pub system: &'static System,
 }
 
 /// The syscall: dispatches the calling thread's ring and waits.
 pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
-    let Some(thread) = here().current() else { system::defect("a syscall without a thread") };
-    let entered = thread
-        .machine
-        .with_own_ring(|ring| enter(Caller { thread, ring }, min_complete, timeout_ns));
+    let system = system::the();
+    let me = system.here();
+    me.counters.syscalls.bump();
+    let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else {
+        system::defect("a syscall without a thread");
+    };
+    let entered = thread.machine.with_own_ring(|ring| {
+        enter(Caller { thread, ring, system }, me, min_complete, timeout_ns)
+    });
     match entered {
         Some(result) => result.0,
         None => system::defect("a thread without a ring"),
     }
 }
 
-fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult {
+#[inline(always)]
+fn enter(
+    caller: Caller<'_>,
+    me: &'static Cpu,
+    min_complete: u64,
+    timeout_ns: u64,
+) -> EnterResult {
     let ring = &caller.ring.kernel;
     let begun = match ring.begin(Visitor::Syscall) {
         Err(Refusal::Polled) => ring.borrow(),
@@ -49,7 +63,7 @@ fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult 
                 && let Some(next) = fastpath::exchange(caller, &mut taken)
             {
                 drop(taken);
-                return fastpath::wait(caller, next);
+                return fastpath::wait(caller, me, next);
             }
             pass(caller, &mut taken);
             if taken.stop() == Stop::CqFull { EnterFlags::CQ_FULL } else { 0 }
@@ -72,7 +86,7 @@ fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult 
 pub fn timer_pass(thread: &'static Thread) {
     thread.machine.with_own_ring(|ring| {
         if let Ok(mut taken) = ring.kernel.begin(Visitor::Timer) {
-            pass(Caller { thread, ring }, &mut taken);
+            pass(Caller { thread, ring, system: system::the() }, &mut taken);
         }
     });
 }
@@ -145,7 +159,7 @@ impl Caller<'_> {
         payload: Payload,
         room: Room,
     ) -> Party {
-        let Ok((cell, place)) = self.ring.shared.take() else {
+        let Ok((cell, place)) = self.ring.shared.cells.take() else {
             system::defect("more operations are pending than completions are owed");
         };
         let user_data = credit.into_bits();
@@ -168,17 +182,17 @@ impl Caller<'_> {
     /// Says what a kept operation waits for.
     #[inline]
     pub fn aim(self, party: Party, target: Target) {
-        if let Some(cell) = self.ring.shared.get(party.cell) {
+        if let Some(cell) = self.ring.shared.cells.get(party.cell) {
             cell.set_target(target);
         }
     }
 
     /// Takes back a kept operation that nobody else knows of, to complete it at once.
     pub fn unkeep(self, party: Party) -> Credit {
-        let cell = self.ring.shared.get(party.cell);
+        let cell = self.ring.shared.cells.get(party.cell);
         cell.inspect(|cell| timers::settle(cell));
         let user_data = cell.map_or(0, smp_pending::Cell::user_data);
-        self.ring.shared.give_back(party.cell);
+        self.ring.shared.cells.give_back(party.cell);
         Credit::from_bits(user_data)
     }
 }
@@ -262,7 +276,7 @@ fn release(caller: Caller<'_>, slot: CapSlot) -> Status {
 
 /// CANCEL: ends the pending operation of this ring with that user data.
 fn cancel(caller: Caller<'_>, user_data: u64) -> Status {
-    let found = caller.ring.shared.busy(0).find(|(_, cell)| cell.user_data() == user_data);
+    let found = caller.ring.shared.cells.busy(0).find(|(_, cell)| cell.user_data() == user_data);
     let Some((index, cell)) = found else { return Status::NotFound };
     let party = Party { thread: caller.thread.key(), cell: index, room: 0 };
     if claim(caller.thread, party, cell.target()) {
@@ -287,7 +301,7 @@ pub fn claim(thread: &'static Thread, party: Party, target: Target) -> bool {
                 return false;
             };
             let Some((ring, ..)) = held.parts() else { return false };
-            let is_ours = ring.shared.get(party.cell).is_some_and(timers::claim_sleep);
+            let is_ours = ring.shared.cells.get(party.cell).is_some_and(timers::claim_sleep);
             if is_ours {
                 thread.process().sleep_ended();
             }

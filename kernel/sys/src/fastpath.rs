@@ -13,16 +13,16 @@
 use crate::enter::{self, Caller};
 use crate::object::{FacetOf, Object};
 use crate::process::{Party, ProcessKey};
-use crate::system::the;
+use crate::system::{Cpu, System};
 use crate::thread::{Completing, Thread};
 use crate::{sched, start, system};
-use abi_ring::{Call, Credit, Head, Outcome, Pass, Payload, Request, Return, Room};
-use abi_types::{EnterResult, INLINE_BYTES, NEVER, Opcode, Status};
+use abi_ring::{Credit, Head, Outcome, Pass, SimpleAnswer, SimpleCall};
+use abi_types::{EnterResult, INLINE_BYTES, NEVER, Status};
 use core_cap::Cap;
 use core_endpoint::CallKey;
 use core_thread::{ParkVerdict, RequeueVerdict, ResumeVerdict, Ticket};
 use kernel_mm::space::PinnedRing;
-use smp_pending::{Operation, Target};
+use smp_pending::Target;
 
 /// Bytes of an inline message.
 const ROOM: u32 = INLINE_BYTES as u32;
@@ -35,129 +35,111 @@ pub fn exchange(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> Option<&
     if !pass.is_last() || !start::fast_path_is_on() {
         return None;
     }
-    if head.opcode() == Opcode::Call as u8 {
-        match head.decode(&caller.ring.kernel) {
-            Ok(Request::Call(call)) => send(caller, pass, &head, &call),
-            _ => None,
-        }
-    } else if head.opcode() == Opcode::Return as u8 {
-        match head.decode(&caller.ring.kernel) {
-            Ok(Request::Return(answer)) => answer_and_wait(caller, pass, &head, &answer),
-            _ => None,
-        }
-    } else {
-        None
+    let slots = caller.ring.kernel.slots();
+    if let Some(call) = head.simple_call(slots) {
+        return send(caller, pass, &head, &call);
     }
+    answer_and_wait(caller, pass, &head, &head.simple_answer(slots)?)
 }
 
-/// A peer that waits for exactly this message: its completion side, locked.
-struct Peer {
+/// The thread and the completion side of a party that waits for exactly one message, inline.
+#[inline(always)]
+fn lock_peer(
+    system: &'static System,
+    party: &Party,
+    length: u32,
+) -> Option<(&'static Thread, Completing<'static>)> {
+    if party.room != ROOM || length > ROOM {
+        return None;
+    }
+    let thread = system.thread(party.thread.slot)?;
+    Some((thread, thread.machine.completions()?))
+}
+
+/// Claims the wait of a locked peer, if one completion more ends it; from here on it runs next on
+/// this CPU, whatever happens. Its operation's user data.
+#[inline(always)]
+fn claim(
     thread: &'static Thread,
-    completions: Completing<'static>,
-    ticket: Ticket,
-    generation: u32,
+    completions: &mut Completing<'static>,
+    party: &Party,
+) -> Option<Credit> {
+    let (ring, _, waiting) = completions.parts()?;
+    let generation = party.thread.generation;
+    let cell = ring.shared.cells.get(party.cell)?;
+    if waiting.generation != generation || waiting.want != 1 || !cell.is_inline() {
+        return None;
+    }
+    thread.state.claim(generation, Ticket::new(waiting.ticket)).ok()?;
+    waiting.want = 0;
+    Some(Credit::from_bits(cell.user_data()))
 }
 
-impl Peer {
-    /// Locks the peer's completions and checks that one more ends its wait.
-    #[inline]
-    fn find(party: &Party, length: u32) -> Option<Self> {
-        if party.room != ROOM || length > ROOM {
-            return None;
-        }
-        let thread = the().thread(party.thread.slot)?;
-        let generation = party.thread.generation;
-        let mut completions = thread.machine.completions()?;
-        let (ring, _, waiting) = completions.parts()?;
-        let is_waiting = waiting.generation == generation && waiting.want == 1;
-        if !is_waiting || !ring.shared.get(party.cell)?.is_inline() {
-            return None;
-        }
-        let ticket = Ticket::new(waiting.ticket);
-        Some(Self { thread, completions, ticket, generation })
-    }
-
-    /// Claims its wait: it runs next on this CPU, whatever happens.
-    #[inline]
-    fn claim(&self) -> bool {
-        self.thread.state.claim(self.generation, self.ticket).is_ok()
-    }
-
-    /// Completes its operation with the message in the sender's inline slot.
-    #[inline]
-    fn post(mut self, party: Party, outcome: &Outcome, from: Caller<'_>, slot: u16) {
-        let Some((ring, cq, waiting)) = self.completions.parts() else { return };
-        let Some(cell) = ring.shared.get(party.cell) else { return };
-        let credit = Credit::from_bits(cell.user_data());
-        let _ = ring.kernel.post_from_slot(cq, credit, outcome, &from.ring.kernel, slot);
-        waiting.want = 0;
-        ring.shared.give_back(party.cell);
-    }
+/// Completes the operation of a claimed peer with the message in the sender's inline slot.
+#[inline(always)]
+fn post(
+    mut completions: Completing<'static>,
+    party: Party,
+    credit: Credit,
+    outcome: &Outcome,
+    from: Caller<'_>,
+    slot: u16,
+) {
+    let Some((ring, cq, _)) = completions.parts() else { return };
+    let _ = ring.kernel.post_from_slot(cq, credit, outcome, &from.ring.kernel, slot);
+    ring.shared.cells.give_back(party.cell);
 }
 
-#[inline]
+#[inline(always)]
 fn send(
     caller: Caller<'_>,
     pass: &mut Pass<'_, PinnedRing>,
     head: &Head,
-    call: &Call,
+    call: &SimpleCall,
 ) -> Option<&'static Thread> {
-    let Payload::Inline { slot, length } = call.params() else { return None };
-    if call.results() != Room::Inline || call.deadline_ns() != 0 || call.transfers() != 0 {
-        return None;
-    }
     let Cap { object: Object::Facet(FacetOf { process, endpoint }), badge, grant } =
-        caller.thread.process().lookup(call.target()).ok()?
+        caller.ring.shared.process.lookup(call.target).ok()?
     else {
         return None;
     };
-    let server = the().processes.get(process.slot as usize)?;
+    let server = caller.system.processes.get(process.slot as usize)?;
     let mut guard = server.service.lock();
     let service = guard.as_mut()?;
     if server.key() != process || !service.grants.is_live(grant) {
         return None;
     }
     let to = *service.calls.waiting_receiver(endpoint)?;
-    let peer = Peer::find(&to, length)?;
-    if !peer.claim() {
-        return None;
-    }
+    let (thread, mut completions) = lock_peer(caller.system, &to, call.length)?;
+    let credit = claim(thread, &mut completions, &to)?;
     // From here on nothing fails.
-    let credit = pass.take(head);
-    let party = keep(caller, credit, call.method(), call.params());
+    let party = keep(caller, pass.take(head), call.method, call.slot, call.length);
     let Some((_, token)) = service.calls.try_deliver(endpoint, party, 0, 0) else {
         system::defect("a receiver that waits is not there");
     };
-    let ProcessKey { slot: server_slot, generation } = process;
+    let ProcessKey { slot, generation } = process;
     let key = CallKey::of(token).to_bits();
-    caller.aim(party, Target::Call { process: server_slot, generation, key });
-    let thread = peer.thread;
+    caller.aim(party, Target::Call { process: slot, generation, key });
     let outcome = Outcome {
         status: Status::Ok,
         flags: 0,
-        method: call.method(),
-        length,
+        method: call.method,
+        length: call.length,
         badge,
         token: token.to_bits(),
     };
-    peer.post(to, &outcome, caller, slot);
+    post(completions, to, credit, &outcome, caller, call.slot);
     Some(thread)
 }
 
-#[inline]
+#[inline(always)]
 fn answer_and_wait(
     caller: Caller<'_>,
     pass: &mut Pass<'_, PinnedRing>,
     head: &Head,
-    answer: &Return,
+    answer: &SimpleAnswer,
 ) -> Option<&'static Thread> {
-    let Payload::Inline { slot, length } = answer.results() else { return None };
-    let recv = answer.then()?;
-    if recv.room() != Room::Inline || answer.transfers() != 0 {
-        return None;
-    }
-    let process = caller.thread.process();
-    let Cap { object: Object::Endpoint(of), .. } = process.lookup(recv.endpoint()).ok()? else {
+    let process = caller.ring.shared.process;
+    let Cap { object: Object::Endpoint(of), .. } = process.lookup(answer.endpoint).ok()? else {
         return None;
     };
     if of.process != process.key() {
@@ -165,43 +147,34 @@ fn answer_and_wait(
     }
     let mut guard = process.service.lock();
     let service = guard.as_mut()?;
-    let to = *service.calls.waiting_caller(answer.token(), of.endpoint)?;
-    let peer = Peer::find(&to, length)?;
-    if !peer.claim() {
-        return None;
-    }
+    let to = *service.calls.waiting_caller(answer.token, of.endpoint)?;
+    let (thread, mut completions) = lock_peer(caller.system, &to, answer.length)?;
+    let credit = claim(thread, &mut completions, &to)?;
     // From here on nothing fails.
-    let credit = pass.take(head);
-    let party = keep(caller, credit, 0, Payload::Inline { slot: 0, length: 0 });
-    let Some((_, _, key)) = service.calls.try_reply_then_wait(answer.token(), of.endpoint, party)
+    let party = keep(caller, pass.take(head), 0, 0, 0);
+    let Some((_, _, key)) = service.calls.try_reply_then_wait(answer.token, of.endpoint, party)
     else {
         system::defect("a caller that waits is not there");
     };
     caller.aim(party, Target::Recv { key: key.to_bits() });
-    let thread = peer.thread;
-    let (status, method) = match answer.exception() {
-        None => (Status::Ok, 0),
-        Some(kind) => (Status::Exception, kind as u16),
-    };
-    let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
-    peer.post(to, &outcome, caller, slot);
+    let outcome = Outcome { length: answer.length, ..Outcome::plain(Status::Ok) };
+    post(completions, to, credit, &outcome, caller, answer.slot);
     Some(thread)
 }
 
 /// Keeps the operation that was just consumed.
-#[inline]
-fn keep(caller: Caller<'_>, credit: Credit, method: u16, payload: Payload) -> Party {
-    let Ok((cell, place)) = caller.ring.shared.take() else {
+#[inline(always)]
+fn keep(caller: Caller<'_>, credit: Credit, method: u16, slot: u16, length: u32) -> Party {
+    let Ok((cell, place)) = caller.ring.shared.cells.take() else {
         system::defect("more operations are pending than completions are owed");
     };
-    let user_data = credit.into_bits();
-    place.set(&Operation { user_data, method, transfers: 0, payload, room: Room::Inline });
+    place.set_inline(credit.into_bits(), method, slot, length);
     Party { thread: caller.thread.key(), cell, room: ROOM }
 }
 
 /// The caller waits for one completion, and `next`, whose wait was claimed, runs.
 #[inline]
-pub fn wait(caller: Caller<'_>, next: &'static Thread) -> EnterResult {
+pub fn wait(caller: Caller<'_>, me: &'static Cpu, next: &'static Thread) -> EnterResult {
     let thread = caller.thread;
     match thread.state.begin_park() {
         Ok(ParkVerdict::Parking(ticket)) => {
@@ -215,7 +188,7 @@ pub fn wait(caller: Caller<'_>, next: &'static Thread) -> EnterResult {
         }
         Err(_) => system::defect("a thread that runs does not run"),
     }
-    if !sched::hand_over(thread, next) {
+    if !sched::hand_over(caller.system, me, thread, next) {
         release(next);
         sched::block(thread);
     }

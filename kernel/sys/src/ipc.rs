@@ -103,7 +103,7 @@ fn call_endpoint(
     if deadline_ns > now {
         let is_bound = caller
             .ring
-            .shared
+            .shared.cells
             .get(party.cell)
             .is_some_and(|cell| timers::bound(Purpose::CallDeadline, party, cell, deadline_ns));
         if !is_bound {
@@ -206,7 +206,7 @@ fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Resu
     let is_own = |caller: &Caller<'_>| caller.thread.slot() == from.thread.slot;
     let (sender, operation) = match own.filter(is_own) {
         Some(caller) => {
-            let operation = caller.ring.shared.get(from.cell).map(smp_pending::Cell::operation);
+            let operation = caller.ring.shared.cells.get(from.cell).map(smp_pending::Cell::operation);
             (Sender::Own(caller), operation)
         }
         None => (Sender::Waiting(from), crate::complete::operation_of(from)),
@@ -392,7 +392,7 @@ fn target_of(party: Party) -> Option<Target> {
     let thread = the().thread(party.thread.slot)?;
     let mut completions = thread.completions_of(party.thread.generation)?;
     let (ring, ..) = completions.parts()?;
-    Some(ring.shared.get(party.cell)?.target())
+    Some(ring.shared.cells.get(party.cell)?.target())
 }
 
 /// Claims a pending call for its caller, who gives it up or is gone.

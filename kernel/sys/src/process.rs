@@ -386,6 +386,12 @@ impl Process {
     }
 }
 
+impl core::fmt::Debug for Process {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "process {:?}", self.key())
+    }
+}
+
 impl Default for Process {
     fn default() -> Self {
         Self::new()

@@ -176,7 +176,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
         let Some(mut held) = thread.completions_of(key.generation) else { return true };
         let Some((ring, ..)) = held.parts() else { return true };
         let Some((index, target)) =
-            ring.shared.busy(0).next().map(|(index, cell)| (index, cell.target()))
+            ring.shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
         else {
             return true;
         };
@@ -186,13 +186,13 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
         // Whoever has it instead finds the cell given back, and nobody to tell.
         let Some(mut held) = thread.completions_of(key.generation) else { return true };
         let Some((ring, ..)) = held.parts() else { return true };
-        if let Some(cell) = ring.shared.get(index) {
+        if let Some(cell) = ring.shared.cells.get(index) {
             if !is_ours && target == smp_pending::Target::Sleep && cell.timer().is_some() {
                 thread.process().sleep_ended();
             }
             timers::settle(cell);
         }
-        ring.shared.give_back(index);
+        ring.shared.cells.give_back(index);
     }
     false
 }

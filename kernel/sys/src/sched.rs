@@ -7,7 +7,7 @@
 //!
 //! * [`idle`]: what a CPU does without threads. [`interrupt`]: what others ask of it.
 
-use crate::system::{self, Cpu, NO_THREAD, here, the};
+use crate::system::{self, Cpu, NO_THREAD, System, here, the};
 use crate::thread::Thread;
 use crate::{reaper, timers};
 use core::sync::atomic::Ordering;
@@ -362,10 +362,15 @@ pub fn block(thread: &'static Thread) {
 /// The current thread, which has announced its wait, stops, and `next`, whose wait the caller has
 /// claimed, runs in its place. `false` if the queue wants otherwise; nothing changed then.
 #[inline]
-pub fn hand_over(thread: &'static Thread, next: &'static Thread) -> bool {
+pub fn hand_over(
+    system: &'static System,
+    me: &'static Cpu,
+    thread: &'static Thread,
+    next: &'static Thread,
+) -> bool {
+    let Some(queue) = system.queues.get(me.id.index()) else { return false };
     let now = clock();
-    let me = here();
-    let mut queue = queue_of(me.id).lock();
+    let mut queue = queue.lock();
     let Ok(handed) = queue.hand_off(&thread.node, &next.node, now) else { return false };
     drop(queue);
     if let Some(at) = handed.slice_end_ns {

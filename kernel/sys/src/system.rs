@@ -140,13 +140,19 @@ pub fn the() -> &'static System {
 /// The CPU this runs on.
 #[inline]
 pub fn here() -> &'static Cpu {
-    match the().cpus.get(cpu::this().index() as usize) {
-        Some(cpu) => cpu,
-        None => defect("a CPU without a record"),
-    }
+    the().here()
 }
 
 impl System {
+    /// The CPU this runs on.
+    #[inline]
+    pub fn here(&self) -> &'static Cpu {
+        match self.cpus.get(cpu::this().index() as usize) {
+            Some(cpu) => cpu,
+            None => defect("a CPU without a record"),
+        }
+    }
+
     /// The CPU of that number.
     #[inline]
     pub fn cpu(&self, id: CpuId) -> Option<&'static Cpu> {

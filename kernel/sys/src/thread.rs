@@ -18,12 +18,19 @@ use smp_lock::TicketLock;
 use smp_pending::{Cell, Cells};
 use smp_rq::{Node, lock_home};
 
-/// The cells of a thread's pending operations.
-pub type Pending = Cells<Vec<Cell>, Vec<AtomicU64>>;
-/// A thread's ring with its pending operations.
-pub type OwnRing = Ring<Pending>;
+/// What a thread keeps with its ring, for as long as it lives.
+#[derive(Debug)]
+pub struct Own {
+    /// The cells of its pending operations.
+    pub cells: Cells<Vec<Cell>, Vec<AtomicU64>>,
+    /// Its process.
+    pub process: &'static Process,
+}
+
+/// A thread's ring with what it keeps there.
+pub type OwnRing = Ring<Own>;
 /// The completion side of a thread's ring, locked.
-pub type Completing<'t> = Completions<'t, Pending, Waiting>;
+pub type Completing<'t> = Completions<'t, Own, Waiting>;
 
 /// What a thread waits for in `cap_enter`; guarded by its completion lock.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +50,7 @@ pub struct Thread {
     /// Its place in run queues.
     pub node: Node,
     /// Registers, stack, ring.
-    pub machine: UserThread<Pending, Waiting>,
+    pub machine: UserThread<Own, Waiting>,
     slot: u32,
     process: AtomicU32,
     /// What it exits with.
@@ -151,7 +158,7 @@ pub fn free(thread: &'static Thread) {
 /// What a thread is made of, before it is one.
 struct Parts {
     stack: KernelStack,
-    ring: NewRing<Pending, Waiting>,
+    ring: NewRing<Own, Waiting>,
     number: u32,
 }
 
@@ -160,14 +167,14 @@ impl Parts {
         let stack = KernelStack::for_thread().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         let (number, memory, limit) = process.take_ring().map_err(|_| SpawnError::Memory)?;
         match pending(memory.block().cq_entries()) {
-            Ok(shared) => Ok(Self {
+            Ok(cells) => Ok(Self {
                 stack,
                 number,
                 ring: NewRing {
                     memory,
                     params_bytes: limit,
                     result_bytes: limit,
-                    shared,
+                    shared: Own { cells, process },
                     locked: Waiting { generation: 0, want: 0, ticket: 0 },
                 },
             }),
@@ -179,7 +186,7 @@ impl Parts {
     }
 }
 
-fn pending(count: u32) -> Result<Pending, OutOfMemory> {
+fn pending(count: u32) -> Result<Cells<Vec<Cell>, Vec<AtomicU64>>, OutOfMemory> {
     let cells: Vec<Cell> = try_collect((0..count).map(|_| Cell::default()))?;
     let words: Vec<AtomicU64> =
         try_collect((0..count.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)))?;

@@ -210,7 +210,7 @@ fn forget(system: &'static System, party: Party, timer: u32) -> bool {
     let Some(thread) = system.thread(party.thread.slot) else { return false };
     let Some(mut held) = thread.completions_of(party.thread.generation) else { return false };
     let Some((ring, ..)) = held.parts() else { return false };
-    let Some(cell) = ring.shared.get(party.cell) else { return false };
+    let Some(cell) = ring.shared.cells.get(party.cell) else { return false };
     let is_current = cell.timer() == Some(timer);
     if is_current {
         cell.clear_timer();
