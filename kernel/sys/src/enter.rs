@@ -35,9 +35,9 @@ pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
     let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else {
         system::defect("a syscall without a thread");
     };
-    let entered = thread.machine.with_own_ring(|ring| {
-        enter(Caller { thread, ring, system }, me, min_complete, timeout_ns)
-    });
+    let entered = thread
+        .machine
+        .with_own_ring(|ring| enter(Caller { thread, ring, system }, me, min_complete, timeout_ns));
     match entered {
         Some(result) => result.0,
         None => system::defect("a thread without a ring"),
@@ -45,12 +45,7 @@ pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
 }
 
 #[inline(always)]
-fn enter(
-    caller: Caller<'_>,
-    me: &'static Cpu,
-    min_complete: u64,
-    timeout_ns: u64,
-) -> EnterResult {
+fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u64) -> EnterResult {
     let ring = &caller.ring.kernel;
     let begun = match ring.begin(Visitor::Syscall) {
         Err(Refusal::Polled) => ring.borrow(),
