@@ -4,14 +4,16 @@ use core::fmt::{self, Debug, Write};
 use core::panic::Location;
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{Cqe, EnterResult, NEVER, Sqe, Status};
-use capos_rt::{Io, Ring};
+use abi_types::{Cqe, EnterResult, Sqe, Status};
+use capos_rt::{Io, Ring, now_ns};
 use schema_wire::{Encode, Exception, ExceptionKind, Reply, Value, results_of};
 use test_kit::{Outcome, T};
 use zerocopy::IntoBytes;
 
 /// Failures that are told; more are counted.
 const KEPT: usize = 6;
+/// How long a completion may take: much longer than any does on a busy machine.
+pub const PATIENCE_NS: u64 = 20_000_000_000;
 /// Bytes of one failure.
 const TEXT: usize = 200;
 
@@ -183,13 +185,21 @@ impl Raw<'_> {
         Some(Got { cqe, words })
     }
 
-    /// Enters until a completion is there.
+    /// Enters until a completion is there. One that does not come within [`PATIENCE_NS`] is a
+    /// failure and a status that does not exist, so that a test ends where it would hang.
+    #[track_caller]
     pub fn wait(&mut self) -> Got {
+        let given_up_ns = now_ns().saturating_add(PATIENCE_NS);
         loop {
             if let Some(got) = self.pop() {
                 return got;
             }
-            let _ = self.enter(1, NEVER);
+            if now_ns() >= given_up_ns {
+                self.fail(format_args!("a completion does not come"));
+                let cqe = Cqe { status: u8::MAX, ..Cqe::default() };
+                return Got { cqe, words: [0; INLINE_WORDS] };
+            }
+            let _ = self.enter(1, PATIENCE_NS);
         }
     }
 

@@ -85,9 +85,15 @@ pub fn waits_for_several(t: &mut T<'_, Bench>) -> Outcome {
         let found = ring.enter(3, NEVER).0;
         ring.eq(found, 3, "all of them");
         ring.check(now_ns() - before_ns >= 900_000, "as long as the longest");
-        for ns in [300_000, 600_000, 900_000] {
-            ring.expect(ns, Status::Ok, "in the order of their ends");
-        }
+        // In whatever order: between two of them the machine may have had other things to do.
+        let sum: u64 = (0..3)
+            .map(|_| {
+                let got = ring.wait();
+                ring.eq(got.status(), Some(Status::Ok), "a sleep");
+                got.cqe.user_data
+            })
+            .sum();
+        ring.eq(sum, 1_800_000, "each of them once");
     })
 }
 
