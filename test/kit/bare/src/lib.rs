@@ -3,7 +3,7 @@
 //!
 //! * [`entry`]: the registers a thread starts with. A program whose ELF entry is
 //!   `bare_first_entry` has those of its first thread, then starts as usual.
-//! * [`raw`]: threads on stacks of one's own, with any FS base.
+//! * [`program`]: what test programs share. [`raw`]: threads on stacks of one's own, with any FS base.
 //! * [`fault`]: instructions that end the process. [`flags`]: bits of RFLAGS around a syscall.
 //! * [`vectors`]: registers that must survive a switch. [`tls`]: what FS leads to.
 #![no_std]
@@ -11,6 +11,7 @@
 pub mod entry;
 pub mod fault;
 pub mod flags;
+pub mod program;
 pub mod raw;
 pub mod tls;
 pub mod vectors;

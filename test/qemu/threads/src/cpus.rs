@@ -1,12 +1,12 @@
 //! Siblings on several CPUs.
 
-use crate::shared::Shared;
 use abi_types::CapSlot;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use test_bare::program::Program;
 use test_bare::raw::Child;
 use test_kit::{Outcome, T, check, check_eq, require_ok};
 
-type Test<'a> = T<'a, Shared>;
+type Test<'a> = T<'a, Program>;
 
 /// Siblings in a rendezvous that only ends if all are at it at once.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);

@@ -1,6 +1,5 @@
 //! Create, exit, join, detach.
 
-use crate::shared::{Shared, cancel_sqe, is_exception};
 use abi_types::{CapSlot, ExceptionKind, NEVER, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
@@ -8,10 +7,11 @@ use capos_rt::park::{park, unpark};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use schema::thread_handle;
 use schema_wire::{CallError, Method};
+use test_bare::program::{Program, cancel_sqe, is_exception};
 use test_bare::raw::Child;
 use test_kit::{Outcome, T, check, check_eq, require_eq, require_ok};
 
-type Test<'a> = T<'a, Shared>;
+type Test<'a> = T<'a, Program>;
 
 /// Woken when a waiting sibling may go on.
 static GATE: AtomicU32 = AtomicU32::new(0);
@@ -37,18 +37,18 @@ fn at_gate(child: &Child) -> i64 {
     child.argument as i64
 }
 
-fn close_gate(shared: &Shared) {
+fn close_gate(shared: &Program) {
     PARK.store(shared.park.to_bits(), Ordering::Relaxed);
     GATE.store(0, Ordering::Relaxed);
     REACHED.store(0, Ordering::Relaxed);
 }
 
-fn open_gate(shared: &Shared) {
+fn open_gate(shared: &Program) {
     GATE.store(1, Ordering::Relaxed);
     let _ = unpark(shared.io(), shared.park, &GATE, u32::MAX);
 }
 
-fn until_reached(shared: &Shared, count: u32) {
+fn until_reached(shared: &Program, count: u32) {
     while REACHED.load(Ordering::Relaxed) < count {
         shared.yield_now();
     }

@@ -1,14 +1,15 @@
 //! What a process may have, and that a refusal changes nothing.
 
-use crate::shared::{RAWS, Shared, is_exception};
+use crate::SIBLINGS;
 use abi_types::{CapSlot, ExceptionKind, NEVER};
 use capos_rt::park::{park, unpark};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use schema::thread_spawner;
+use test_bare::program::{Program, is_exception};
 use test_bare::raw::{self, Child};
 use test_kit::{Outcome, T, check, check_eq, require, require_ok};
 
-type Test<'a> = T<'a, Shared>;
+type Test<'a> = T<'a, Program>;
 
 /// As the manifest says.
 const RECORDS: usize = 10;
@@ -32,19 +33,19 @@ fn end_at_once(_: &Child) -> i64 {
     0
 }
 
-fn close_gate(shared: &Shared) {
+fn close_gate(shared: &Program) {
     PARK.store(shared.park.to_bits(), Ordering::Relaxed);
     GATE.store(0, Ordering::Relaxed);
     RUN.store(0, Ordering::Relaxed);
 }
 
-fn open_gate(shared: &Shared) {
+fn open_gate(shared: &Program) {
     GATE.store(1, Ordering::Relaxed);
     let _ = unpark(shared.io(), shared.park, &GATE, u32::MAX);
 }
 
 pub fn bad_starts(t: &mut Test<'_>) -> Outcome {
-    let (entry, top) = (raw::child_entry(), RAWS[0].stack_top());
+    let (entry, top) = (raw::child_entry(), SIBLINGS[0].stack_top());
     const KERNEL: u64 = 0xffff_8000_0000_0000;
     const HOLE: u64 = 0x0000_8000_0000_0000;
     let cases = [
@@ -94,8 +95,10 @@ pub fn records_run_out(t: &mut Test<'_>) -> Outcome {
     for _ in 0..3 {
         fill(t)?;
     }
+    // As in the race: the heap keeps what the most at once took.
+    let kept = if t.env.cpus() == 1 { 0 } else { 8 };
     let after = t.env.until_frames(before);
-    check_eq!(t, after, before);
+    check!(t, before.abs_diff(after) <= kept, "{after} free frames, {before} before");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Threads as a program sees them: their life, their limits, their registers, their races.
 //!
-//! * [`shared`]: what the tests share. [`life`]: create, exit, join, detach.
+//! * [`life`]: create, exit, join, detach.
 //! * [`limits`]: what a process may have, and that a refusal changes nothing.
 //! * [`state`]: FS base, vector registers, entry registers of each thread.
 //! * [`cpus`]: siblings on several CPUs. [`race`]: exit, join and detach against each other.
@@ -11,16 +11,17 @@ mod cpus;
 mod life;
 mod limits;
 mod race;
-mod shared;
 mod state;
 
 use capos_rt::{Env, Error};
-use shared::Shared;
+use test_bare::program::{Program, Sibling};
 use test_kit::{Suite, Test};
 
 capos_rt::main!(main);
 
-const SUITE: Suite<Shared> = Suite::new(&[
+static SIBLINGS: [Sibling; 12] = [const { Sibling::new() }; 12];
+
+const SUITE: Suite<Program> = Suite::new(&[
     Test::new("threads.create_and_join", life::create_and_join),
     Test::new("threads.retained_status", life::retained_status),
     Test::new("threads.live_target_blocks", life::live_target_blocks),
@@ -45,6 +46,6 @@ const SUITE: Suite<Shared> = Suite::new(&[
 ]);
 
 fn main(env: &'static Env) -> Result<(), Error> {
-    let mut shared = Shared::new(env)?;
-    test_user::run_with(env, &SUITE, &mut shared)
+    let mut program = Program::new(env, &SIBLINGS)?;
+    test_user::run_with(env, &SUITE, &mut program)
 }

@@ -1,15 +1,15 @@
 //! Exit, join, detach and cancel against each other, from several threads at once.
 
-use crate::shared::{Shared, is_exception};
 use abi_types::{CapSlot, ExceptionKind};
 use capos_rt::Io;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use schema::thread_handle;
 use schema_wire::{CallError, Method};
+use test_bare::program::{Program, is_exception};
 use test_bare::raw::{By, Child, Raw, Run};
-use test_kit::{Outcome, T, check_eq, require_eq, require_ok};
+use test_kit::{Outcome, T, check, check_eq, require_eq, require_ok};
 
-type Test<'a> = T<'a, Shared>;
+type Test<'a> = T<'a, Program>;
 
 /// Threads that make and end others. With their two each and the first thread this is what the
 /// profile allows.
@@ -190,8 +190,11 @@ pub fn race(t: &mut Test<'_>) -> Outcome {
     }
     check_eq!(t, LIVED.load(Ordering::Relaxed), MADE.load(Ordering::Relaxed));
     t.metric("operations", OPERATIONS.load(Ordering::Relaxed), "");
+    // The kernel's heap keeps what the most lives at once ever took, and racing ones can be more
+    // at once than the first time around; what each life leaves behind would be far more.
+    let kept = if t.env.cpus() == 1 { 0 } else { 8 };
     let after = t.env.until_frames(frames);
-    check_eq!(t, after, frames);
+    check!(t, frames.abs_diff(after) <= kept, "{after} free frames, {frames} before");
     check_eq!(t, t.env.io().strays(), 0);
     Ok(())
 }

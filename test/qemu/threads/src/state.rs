@@ -1,15 +1,16 @@
 //! What each thread has for itself: FS base, vector registers, entry registers.
 
-use crate::shared::{RAWS, Shared, is_exception};
+use crate::SIBLINGS;
 use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
 use abi_types::{CapSlot, ExceptionKind};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use schema::thread_control;
+use test_bare::program::{Program, is_exception};
 use test_bare::raw::{Child, Run};
 use test_bare::{tls, vectors};
 use test_kit::{Outcome, T, check, check_eq, require_ok};
 
-type Test<'a> = T<'a, Shared>;
+type Test<'a> = T<'a, Program>;
 
 static CONTROL: AtomicU64 = AtomicU64::new(0);
 
@@ -21,17 +22,17 @@ pub fn entry_registers(t: &mut Test<'_>) -> Outcome {
     // Vector registers of this thread are not zero: a child must not see them.
     check_eq!(t, vectors::hold(0x55, 1, 0, vectors::has_avx()), 0);
     let run = Run { main: end_at_once, argument: 0, fs_base: 0 };
-    let handle = require_ok!(t, RAWS[0].start(t.env.io(), t.env.by(), run));
+    let handle = require_ok!(t, SIBLINGS[0].start(t.env.io(), t.env.by(), run));
     check_eq!(t, t.env.finish(handle), Ok(3));
-    let found = RAWS[0].registers();
+    let found = SIBLINGS[0].registers();
     check_eq!(t, found.is_written, 1);
     let [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp] = found.low;
-    check_eq!(t, rdi, RAWS[0].start_address());
+    check_eq!(t, rdi, SIBLINGS[0].start_address());
     check!(t, rsi != u64::from(t.env.env.tid.0), "the child has its parent's number");
     check_eq!(t, rdx, u64::from(t.env.env.pid.0));
     check!(t, rcx > RING_VADDR && (rcx - RING_VADDR).is_multiple_of(RING_STRIDE), "{rcx:#x}");
     check_eq!(t, found.high[0], CAPSET_VADDR);
-    check_eq!(t, rsp, RAWS[0].stack_top());
+    check_eq!(t, rsp, SIBLINGS[0].stack_top());
     check_eq!(t, [rax, rbx, rbp], [0; 3]);
     check_eq!(t, found.high[1..], [0; 7]);
     // Bit 1 is always set, and interrupts are on in user mode.
@@ -113,7 +114,7 @@ pub fn fs_base_of_siblings(t: &mut Test<'_>) -> Outcome {
         WORDS[number].store(number as u64, Ordering::Relaxed);
         let fs_base = address_of(&WORDS[number]);
         let run = Run { main: look_at_fs, argument: number as u64, fs_base };
-        *handle = require_ok!(t, RAWS[number].start(t.env.io(), t.env.by(), run));
+        *handle = require_ok!(t, SIBLINGS[number].start(t.env.io(), t.env.by(), run));
     }
     for handle in handles {
         check_eq!(t, t.env.finish(handle), Ok(0));
@@ -123,7 +124,7 @@ pub fn fs_base_of_siblings(t: &mut Test<'_>) -> Outcome {
 
 fn hold_vectors(child: &Child) -> i64 {
     READY.fetch_add(1, Ordering::Relaxed);
-    while READY.load(Ordering::Relaxed) < 6 {
+    while READY.load(Ordering::Relaxed) < 4 {
         let _ = child.io.yield_now();
     }
     let avx = vectors::has_avx();
@@ -135,7 +136,7 @@ fn hold_vectors(child: &Child) -> i64 {
 
 pub fn vectors(t: &mut Test<'_>) -> Outcome {
     READY.store(0, Ordering::Relaxed);
-    let mut handles = [CapSlot::NONE; 6];
+    let mut handles = [CapSlot::NONE; 4];
     for (number, handle) in handles.iter_mut().enumerate() {
         *handle = require_ok!(t, t.env.spawn(number, hold_vectors, number as u64));
     }
