@@ -157,6 +157,12 @@ impl<M: Memory> KernelRing<M> {
         &self.memory
     }
 
+    /// Inline slots of the submission side.
+    #[inline]
+    pub fn slots(&self) -> u32 {
+        self.bounds.slots
+    }
+
     /// The memory, once the ring is no more.
     pub fn into_memory(self) -> M {
         self.memory
@@ -218,8 +224,8 @@ impl<M: Memory> KernelRing<M> {
         self.post_with(cq, credit, outcome, |index| {
             inline::copy(
                 outcome.length,
-                |word| from.memory.load_sqe_inline(u32::from(slot), word),
-                |word, value| self.memory.store_cqe_inline(index, word, value),
+                from.memory.sqe_slot(u32::from(slot)),
+                self.memory.cqe_slot(index),
             );
         })
     }

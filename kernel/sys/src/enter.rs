@@ -7,7 +7,7 @@ use crate::complete::{self, due};
 use crate::process::{Party, ProcessKey};
 use crate::system::{self, here};
 use crate::thread::{OwnRing, Thread};
-use crate::{ipc, object, park, sched, timers};
+use crate::{fastpath, ipc, object, park, sched, timers};
 use abi_ring::{Accepted, Credit, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
 use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Status};
 use core_sched::Requeue;
@@ -38,7 +38,26 @@ pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
 
 fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult {
     let ring = &caller.ring.kernel;
-    let flags = dispatch_own(caller);
+    let begun = match ring.begin(Visitor::Syscall) {
+        Err(Refusal::Polled) => ring.borrow(),
+        begun => begun,
+    };
+    let flags = match begun {
+        Ok(mut taken) => {
+            if min_complete == 1
+                && timeout_ns == NEVER
+                && let Some(next) = fastpath::exchange(caller, &mut taken)
+            {
+                drop(taken);
+                return fastpath::wait(caller, next);
+            }
+            pass(caller, &mut taken);
+            if taken.stop() == Stop::CqFull { EnterFlags::CQ_FULL } else { 0 }
+        }
+        Err(Refusal::Busy) => EnterFlags::BUSY,
+        // Nothing begins on a ring that is torn down; its thread is on its way out.
+        Err(Refusal::Closed | Refusal::Stale | Refusal::Polled) => 0,
+    };
     let most = abi_ring::Memory::block(ring.memory()).cq_entries();
     let want = u32::try_from(min_complete).unwrap_or(u32::MAX).min(most);
     let mut count = ring.count();
@@ -47,25 +66,6 @@ fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult 
     }
     sched::before_user(caller.thread);
     EnterResult::new(count, flags)
-}
-
-/// Dispatches what the thread has submitted; what stood in the way.
-#[inline]
-fn dispatch_own(caller: Caller<'_>) -> u32 {
-    let ring = &caller.ring.kernel;
-    let begun = match ring.begin(Visitor::Syscall) {
-        Err(Refusal::Polled) => ring.borrow(),
-        begun => begun,
-    };
-    match begun {
-        Ok(mut taken) => {
-            pass(caller, &mut taken);
-            if taken.stop() == Stop::CqFull { EnterFlags::CQ_FULL } else { 0 }
-        }
-        Err(Refusal::Busy) => EnterFlags::BUSY,
-        // Nothing begins on a ring that is torn down; its thread is on its way out.
-        Err(Refusal::Closed | Refusal::Stale | Refusal::Polled) => 0,
-    }
 }
 
 /// The timer interrupted a thread whose slice is over: what it submitted without entering.
@@ -184,7 +184,7 @@ impl Caller<'_> {
 }
 
 /// Waits until there are `want` completions or the time is up; how many there are.
-fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
+pub fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
     let thread = caller.thread;
     let deadline_ns = (timeout_ns != NEVER).then(|| sched::clock().saturating_add(timeout_ns));
     loop {
@@ -220,7 +220,8 @@ fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
 }
 
 /// Says under the completion lock what the thread waits for; how many completions there are then.
-fn announce(caller: Caller<'_>, want: u32, ticket: u32) -> u32 {
+#[inline]
+pub fn announce(caller: Caller<'_>, want: u32, ticket: u32) -> u32 {
     let Some(mut completions) = caller.thread.machine.completions() else { return want };
     let Some((ring, _, waiting)) = completions.parts() else { return want };
     waiting.want = want;
@@ -229,7 +230,7 @@ fn announce(caller: Caller<'_>, want: u32, ticket: u32) -> u32 {
 }
 
 /// Takes the announcement back.
-fn withdraw(caller: Caller<'_>) {
+pub fn withdraw(caller: Caller<'_>) {
     if let Some(mut completions) = caller.thread.machine.completions()
         && let Some((.., waiting)) = completions.parts()
     {

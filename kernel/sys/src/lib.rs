@@ -10,6 +10,7 @@
 //! * [`report`]: the shipped kernel's own word to a harness.
 //! * [`start`]: processes from the boot manifest. [`system`]: the tables they live in.
 //! * [`user`]: what user mode leads to. [`enter`]: `cap_enter` and the dispatcher. [`ipc`]: calls.
+//!   [`fastpath`]: the same for the one case that has to be fast.
 //! * [`sched`]: switching, waking, idle. [`timers`], [`park`]: what threads wait for.
 //! * [`object`]: interfaces the kernel serves. [`reaper`]: what is left of the dead.
 //! * [`fatal`]: panics and faults nobody expects: one report, then the end.
@@ -21,6 +22,7 @@ pub mod boot;
 mod complete;
 mod counters;
 mod enter;
+mod fastpath;
 pub mod fatal;
 mod ipc;
 pub mod machine;

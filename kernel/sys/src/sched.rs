@@ -23,7 +23,7 @@ use smp_rq::{Next, Node, QueueGuard, RunQueue, lock_home};
 /// The clock; the system does not start without one.
 #[inline]
 pub fn clock() -> u64 {
-    time::now_ns().unwrap_or(0)
+    time::clock_ns()
 }
 
 #[inline]
@@ -310,12 +310,7 @@ fn after_park(_: &'static Context, data: u64) {
     match thread.state.commit_park() {
         Ok(CommitVerdict::Parked) => {}
         Ok(CommitVerdict::Enqueue) => enqueue_woken(thread),
-        Ok(CommitVerdict::Finalise) => {
-            let mut queue = home_queue(thread);
-            sound(queue.with(&thread.node, |queue, item, entity| queue.end_resting(item, entity)));
-            drop(queue);
-            reaper::bury(thread);
-        }
+        Ok(CommitVerdict::Finalise) => end_claimed(thread),
         Err(_) => system::defect("a thread that waits was not about to"),
     }
 }
@@ -362,6 +357,35 @@ pub fn block(thread: &'static Thread) {
     let _ = sound(queue.with(&thread.node, |queue, item, entity| queue.block(item, entity, now)));
     let choice = choose(queue, now, None);
     go(&choice, after_park, thread.key().to_bits());
+}
+
+/// The current thread, which has announced its wait, stops, and `next`, whose wait the caller has
+/// claimed, runs in its place. `false` if the queue wants otherwise; nothing changed then.
+#[inline]
+pub fn hand_over(thread: &'static Thread, next: &'static Thread) -> bool {
+    let now = clock();
+    let me = here();
+    let mut queue = queue_of(me.id).lock();
+    let Ok(handed) = queue.hand_off(&thread.node, &next.node, now) else { return false };
+    drop(queue);
+    if let Some(at) = handed.slice_end_ns {
+        arm(at);
+    }
+    me.current.store(next.slot(), Ordering::Relaxed);
+    me.counters.switches.bump();
+    me.counters.handoffs_taken.bump();
+    if context::switch_to(next.machine.context(), after_park, thread.key().to_bits()).is_err() {
+        system::defect("a claimed context cannot be switched to");
+    }
+    true
+}
+
+/// A thread that was claimed out of its wait has been killed: it never runs again.
+pub fn end_claimed(thread: &'static Thread) {
+    let mut queue = home_queue(thread);
+    sound(queue.with(&thread.node, |queue, item, entity| queue.end_resting(item, entity)));
+    drop(queue);
+    reaper::bury(thread);
 }
 
 /// The current thread gives way to others that are due.

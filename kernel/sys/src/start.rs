@@ -9,11 +9,11 @@ use crate::process::{Calls, CapTable, NewProcess, Process, Service};
 use crate::system::{self, the};
 use crate::{Machine, fatal, sched, smp, thread};
 use abi_report::Exit;
-use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
+use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core_address::PAGE_SIZE;
 use core_cap::{Cap, Grant, GrantEntry, Grants, Slot, Table};
 use core_elf::{Image, Tls};
@@ -26,7 +26,6 @@ use kernel_arch::{log, println, stop, time};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_push};
 use kernel_mm::space::{MAX_PAGES, SpaceError};
-use spin::Once;
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
@@ -40,7 +39,7 @@ static LIVE: AtomicU32 = AtomicU32::new(0);
 /// The exit code of the first process that failed, as bits.
 static FIRST_FAILURE: AtomicU64 = AtomicU64::new(0);
 /// Whether IPC may take its fast path (`fastpath=off` says no).
-static FAST_PATH: Once<bool> = Once::new();
+static FAST_PATH: AtomicBool = AtomicBool::new(true);
 
 /// Why a process cannot be started.
 enum Refusal {
@@ -82,7 +81,7 @@ impl From<OutOfMemory> for Refusal {
 /// Whether IPC may take its fast path.
 #[inline]
 pub fn fast_path_is_on() -> bool {
-    FAST_PATH.get().copied().unwrap_or(true)
+    FAST_PATH.load(Ordering::Relaxed)
 }
 
 /// Starts the system of the boot manifest and never comes back; `None` if there is no manifest.
@@ -91,7 +90,7 @@ pub fn run(machine: &'static Machine) -> Option<core::convert::Infallible> {
     if machine.clock.is_none() {
         crate::boot::give_up("processes need a clock, and this machine has none that can be read");
     }
-    FAST_PATH.call_once(|| machine.words().value("fastpath") != Some("off"));
+    FAST_PATH.store(machine.words().value("fastpath") != Some("off"), Ordering::Relaxed);
     let secret = [time::ticks(), sched::clock() ^ manifest.data.as_ptr().addr() as u64];
     if system::create(sched::clock(), secret).is_err() {
         crate::boot::give_up("not enough memory for the system's tables");
@@ -257,7 +256,10 @@ fn facet(
         return Err(missing);
     };
     let Some(server) = all.get(found.receiver as usize) else { return Err(missing) };
-    let Some(key) = server.endpoints.get(found.index as usize) else { return Err(missing) };
+    // The manifest numbers endpoints through all processes.
+    let before: usize = all.iter().take(found.receiver as usize).map(|m| m.endpoints.len()).sum();
+    let own = (found.index as usize).checked_sub(before);
+    let Some(key) = own.and_then(|own| server.endpoints.get(own)) else { return Err(missing) };
     let of = FacetOf { process: server.process.key(), endpoint: *key };
     let grant: Option<Grant> =
         server.process.service.lock().as_mut().and_then(|service| service.mint(*key, badge));

@@ -113,6 +113,36 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         self.first_free = index;
     }
 
+    /// The receiver that [`try_deliver`](Self::try_deliver) would give a call without a deadline
+    /// to. Whoever holds the lock from here on finds it there.
+    #[inline]
+    pub fn waiting_receiver(&self, to: EndpointKey) -> Option<&R> {
+        let endpoint = self.endpoints.at(to.index)?;
+        if endpoint.generation != to.generation {
+            return None;
+        }
+        self.records.at(endpoint.receivers.head)?.holder.as_ref()
+    }
+
+    /// The caller that [`try_reply_then_wait`](Self::try_reply_then_wait) would complete. Whoever
+    /// holds the lock from here on finds it there.
+    #[inline]
+    pub fn waiting_caller(&self, token: ReplyToken, on: EndpointKey) -> Option<&C> {
+        let record = self.records.at(token.index())?;
+        let endpoint = self.endpoints.at(on.index)?;
+        if record.generation != token.generation()
+            || record.endpoint != on
+            || endpoint.generation != on.generation
+            || endpoint.callers.length != 0
+        {
+            return None;
+        }
+        match &record.life {
+            Life::Delivered { caller, .. } => Some(caller),
+            _ => None,
+        }
+    }
+
     /// A call was made and a receiver waits for it: the whole of what the fast path of CALL
     /// does here. `None` changes nothing and means [`call`](Self::call), which tells the cases
     /// apart.

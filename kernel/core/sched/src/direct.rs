@@ -38,11 +38,10 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         };
         self.direct = None;
         entity.activity = Activity::Queued;
-        self.order.insert(item, entry);
-        self.waiting += 1;
+        let is_eligible = self.put(item, entry);
         let resched = match &self.current {
             None => true,
-            Some(current) => entry.tag.finish.is_before(current.tag.finish),
+            Some(current) => is_eligible && entry.tag.finish.is_before(current.tag.finish),
         };
         Ok(Enqueued { resched, arm_slice_ns: None })
     }

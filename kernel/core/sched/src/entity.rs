@@ -139,6 +139,12 @@ impl Entity {
         self.wanted = share;
     }
 
+    /// Whether it was given another weight or class since its last enqueue.
+    #[inline]
+    pub(crate) fn wants_change(&self) -> bool {
+        self.share.weight() != self.wanted.weight() || self.share.class() != self.wanted.class()
+    }
+
     /// Names who pays from now on. Refused while it runs: the open interval belongs to the old
     /// authority; `Queue::charge` closes it and names the new one in one step.
     pub fn set_authority(&mut self, authority: Authority) -> Result<(), Error> {
