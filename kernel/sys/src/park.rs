@@ -6,7 +6,7 @@ use crate::object::Object;
 use crate::process::{Party, Process};
 use crate::sched;
 use crate::system::the;
-use crate::thread::Thread;
+use crate::thread::{NO_CELL, Thread};
 use crate::timers;
 use abi_ring::{Credit, Outcome, Park, Unpark};
 use abi_types::{CapSlot, NEVER, Status};
@@ -23,6 +23,10 @@ pub fn park(caller: Caller<'_>, credit: Credit, request: &Park) {
         return caller.finish(credit, &Outcome::plain(status));
     }
     let thread = caller.thread;
+    // A thread waits at one place at a time; whoever claimed its last wait may be about to complete it.
+    if thread.park_cell.load(Ordering::Relaxed) != NO_CELL {
+        return caller.finish(credit, &Outcome::plain(Status::Overloaded));
+    }
     let now = sched::clock();
     let timeout_ns = request.timeout_ns();
     let deadline_ns = (timeout_ns != NEVER).then(|| now.saturating_add(timeout_ns));
@@ -43,9 +47,9 @@ pub fn park(caller: Caller<'_>, credit: Credit, request: &Park) {
         Ok(Parked::Mismatch) => Status::Mismatch,
         Ok(Parked::TimedOut) => Status::TimedOut,
         Err(ParkError::Word(NotMapped)) => Status::BadAddress,
-        // A thread waits at one place at a time.
         Err(ParkError::Waits | ParkError::NoSuchWaiter) => Status::Overloaded,
     };
+    thread.park_cell.store(NO_CELL, Ordering::Relaxed);
     let credit = caller.unkeep(party);
     caller.finish(credit, &Outcome::plain(status));
 }
@@ -97,14 +101,16 @@ fn wake(key: Key, limit: u32) -> u32 {
     total
 }
 
-/// Completes a claimed wait. Its thread has the record until then: the operation is pending.
+/// Completes a claimed wait. Its thread has the record until then: the operation is pending, a dead
+/// thread is not taken apart before it is completed, and a live one cannot begin another.
 fn finish(waiter: WaiterRef, status: Status) {
     let Some(thread) = the().thread(waiter.index) else { return };
     if status != Status::TimedOut {
         timers::stop(timers::of_park(thread.slot()));
     }
-    let cell = thread.park_cell.load(Ordering::Relaxed);
-    complete(Party { thread: thread.key(), cell, room: 0 }, &Outcome::plain(status));
+    let (key, cell) = (thread.key(), thread.park_cell.load(Ordering::Relaxed));
+    thread.park_cell.store(NO_CELL, Ordering::Relaxed);
+    complete(Party { thread: key, cell, room: 0 }, &Outcome::plain(status));
 }
 
 /// The time limit of a thread's PARK has passed.
@@ -122,6 +128,7 @@ pub fn give_up(thread: &'static Thread) -> bool {
     let is_ours = the().park.unlink(WaiterRef { index: thread.slot(), ticket });
     if is_ours {
         timers::stop(timers::of_park(thread.slot()));
+        thread.park_cell.store(NO_CELL, Ordering::Relaxed);
     }
     is_ours
 }

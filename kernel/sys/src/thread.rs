@@ -52,13 +52,16 @@ pub struct Thread {
     pub lifecycle: TicketLock<Option<Lifecycle>>,
     /// Which place of the ring arena its ring has.
     pub ring_number: AtomicU32,
-    /// The pending PARK: which wait, and its cell.
+    /// The last PARK: which wait it is.
     pub park_ticket: AtomicU32,
-    /// See `park_ticket`.
+    /// The cell of the pending PARK, or [`NO_CELL`]. Set by the thread, taken by who claims the wait.
     pub park_cell: AtomicU32,
     /// The next free record, or the next to be reaped.
     pub next: AtomicU32,
 }
+
+/// In the place of a cell: none.
+pub const NO_CELL: u32 = u32::MAX;
 
 /// The free records.
 static FREE: TicketLock<u32> = TicketLock::new(0);
@@ -91,7 +94,7 @@ impl Thread {
             lifecycle: TicketLock::new(None),
             ring_number: AtomicU32::new(0),
             park_ticket: AtomicU32::new(0),
-            park_cell: AtomicU32::new(0),
+            park_cell: AtomicU32::new(NO_CELL),
             next: AtomicU32::new(if has_next { slot + 1 } else { NO_THREAD }),
         }
     }
