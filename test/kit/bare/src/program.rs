@@ -143,3 +143,12 @@ pub fn is_exception<V>(result: &Result<V, CallError>, kind: ExceptionKind, words
 pub fn cancel_sqe(user_data: u64) -> Sqe {
     Sqe { opcode: Opcode::Cancel as u8, arg: user_data, ..Sqe::default() }
 }
+
+/// Takes some instructions. Not the CPU's hint for a spin: where instructions are counted, each of
+/// those ends a piece of emulation and takes longer than thousands of others.
+#[inline]
+pub fn work(turns: u32) {
+    for turn in 0..turns {
+        core::hint::black_box(turn);
+    }
+}

@@ -64,7 +64,6 @@ pub fn hold(seed: u64, spins: u64, yields: u64, avx: bool) -> u32 {
             "movups xmm14, [{from} + 448]", "movups xmm15, [{from} + 480]",
             "3:",
             "4:",
-            "pause",
             "cmp r8, {yields}",
             "jae 5f",
             "xor eax, eax", "xor edi, edi", "xor esi, esi",

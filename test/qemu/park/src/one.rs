@@ -7,7 +7,7 @@ use capos_rt::now_ns;
 use capos_rt::park::{Parked, park, park_sqe, unpark, unpark_sqe};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use schema::park_space;
-use test_bare::program::{Program, cancel_sqe};
+use test_bare::program::{Program, cancel_sqe, work};
 use test_bare::raw::Child;
 use test_kit::{Outcome, T, check, check_eq, require, require_ok};
 
@@ -187,7 +187,7 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 fn hog(_: &Child) -> i64 {
     while !IS_OVER.load(Ordering::Relaxed) {
-        core::hint::spin_loop();
+        work(16);
     }
     0
 }
@@ -213,7 +213,7 @@ pub fn only_its_own_thread(t: &mut Test<'_>) -> Outcome {
         let begun = now_ns();
         while !nop_is_done && now_ns() - begun < 10_000_000_000 {
             nop_is_done = ring.pop().is_some_and(|c| c.take().user_data == FIRST);
-            core::hint::spin_loop();
+            work(16);
         }
         // A PARK that was taken would wait by now, and not see this.
         word.store(2, Ordering::Relaxed);

@@ -130,7 +130,7 @@ fn hold_vectors(child: &Child) -> i64 {
     let avx = vectors::has_avx();
     // Long enough for slices to end, then with entries: a switch from an interrupt and one from a
     // syscall keep registers on different ways.
-    let wrong = vectors::hold(child.argument + 1, 2_000_000, 300, avx);
+    let wrong = vectors::hold(child.argument + 1, 4_000_000, 300, avx);
     i64::from(wrong)
 }
 
