@@ -261,8 +261,18 @@ PROOFS = {
         "//test/rules/manifest:accepted",
         "//test/rules/manifest:refusals",
     ],
+    "C6": [
+        "//kernel/core/ledger:core_ledger_cases",
+        "//kernel/core/ledger:core_ledger_property",
+    ],
+    "C7": [
+        "//kernel/core/ledger:core_ledger_account",
+        "//kernel/core/ledger:core_ledger_property",
+        "//kernel/core/ledger:a_charge_is_released_once",
+    ],
     "C12": ["//schema:schema_layout"],
     "T2": ["//kernel/core/thread:core_thread_stale"],
+    "T4": ["//kernel/core/ledger:core_ledger_cases"],
     "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
     "T7": ["//kernel/core/thread:core_thread_lifecycle_table"],
     "T8": ["//kernel/core/thread:core_thread_lifecycle_table"],
