@@ -270,6 +270,12 @@ PROOFS = {
         "//kernel/core/ledger:core_ledger_property",
         "//kernel/core/ledger:a_charge_is_released_once",
     ],
+    "C10": [
+        "//kernel/core/vm:core_vm_cases",
+        "//kernel/core/vm:core_vm_property",
+        "//kernel/core/vm:core_vm_test",
+    ],
+    "C11": ["//kernel/core/vm:core_vm_cases"],
     "C12": ["//schema:schema_layout"],
     "T2": ["//kernel/core/thread:core_thread_stale"],
     "T4": ["//kernel/core/ledger:core_ledger_cases"],
