@@ -316,6 +316,10 @@ PROOFS = {
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
     ],
+    "M6": [
+        "//kernel/core/tlb:core_tlb_exhaustive",
+        "//kernel/core/tlb:core_tlb_return_to_user",
+    ],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
