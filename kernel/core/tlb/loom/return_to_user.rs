@@ -94,7 +94,7 @@ fn who_enters_is_asked_or_sees_the_page_gone() {
 }
 
 #[test]
-#[should_panic(expected = "a translation outlives its request")]
+#[should_panic(expected = "Causality violation")]
 fn a_mutant_that_looks_before_it_unmaps_is_caught() {
     unmap_meets_a_cpu_that_enters(true);
 }
