@@ -270,6 +270,10 @@ PROOFS = {
         "//kernel/core/ledger:core_ledger_property",
         "//kernel/core/ledger:a_charge_is_released_once",
     ],
+    "C8": [
+        "//kernel/core/elf:core_elf_model",
+        "//kernel/core/elf:core_elf_table",
+    ],
     "C10": [
         "//kernel/core/vm:core_vm_cases",
         "//kernel/core/vm:core_vm_property",
@@ -282,6 +286,7 @@ PROOFS = {
     "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
     "T7": ["//kernel/core/thread:core_thread_lifecycle_table"],
     "T8": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T13": ["//kernel/core/elf:core_elf_test"],
     "K1": [
         "//kernel/smp/park:smp_park_meet",
         "//kernel/core/park:core_park_property",
@@ -355,6 +360,7 @@ PROOFS = {
         "//abi/ring:abi_ring_dispatch_replay",
         "//schema:schema_dispatch_replay",
         "//abi/report:abi_report_test",
+        "//kernel/core/elf:core_elf_parse_replay",
     ],
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",

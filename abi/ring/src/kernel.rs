@@ -157,6 +157,11 @@ impl<M: Memory> KernelRing<M> {
         &self.memory
     }
 
+    /// The memory, once the ring is no more.
+    pub fn into_memory(self) -> M {
+        self.memory
+    }
+
     #[inline]
     pub(crate) fn block(&self) -> RingBlock {
         self.memory.block()

@@ -18,6 +18,8 @@ pub struct Process<'m> {
     pub binary: &'m str,
     /// Weight of its initial thread.
     pub weight: u16,
+    /// Whether the system ends with it.
+    pub is_essential: bool,
     /// What it may use.
     pub profile: Profile,
     grants: struct_list::Reader<'m, manifest_capnp::grant::Owned>,
@@ -53,7 +55,8 @@ impl<'m> Process<'m> {
         if grants.len() > most {
             return Err(Error::GrantCount(Name::new(name), grants.len(), most));
         }
-        Ok(Self { name, binary, weight, profile, grants })
+        let is_essential = reader.get_essential();
+        Ok(Self { name, binary, weight, is_essential, profile, grants })
     }
 }
 

@@ -93,6 +93,11 @@ impl Entity {
         Self { share, wanted: share, ..Self::default() }
     }
 
+    /// The state of a record that holds no thread.
+    pub fn vacant() -> Self {
+        Self { activity: Activity::Dead, ..Self::default() }
+    }
+
     /// Weight and class as applied at the last enqueue.
     #[inline]
     pub fn share(&self) -> Share {

@@ -271,8 +271,9 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         self.waiting == 0 && self.direct.is_none()
     }
 
+    /// When the current slice ends; `None` while nobody else waits.
     #[inline]
-    pub(crate) fn slice_end_if_shared(&self) -> Option<u64> {
+    pub fn slice_end_if_shared(&self) -> Option<u64> {
         if self.nobody_waits() { None } else { Some(self.slice_end_ns) }
     }
 
