@@ -34,7 +34,6 @@ fn nothing<'a>() -> generated::Lists<'a> {
         tiny: List::EMPTY,
         flats: List::EMPTY,
         links: List::EMPTY,
-        empties: List::EMPTY,
     }
 }
 
@@ -46,15 +45,13 @@ proptest! {
         tiny in prop::collection::vec(any::<i8>(), 0..20),
         flats in prop::collection::vec(flat(), 0..5),
         names in prop::collection::vec((".{0,12}", flat(), prop::option::of(any::<u16>())), 0..5),
-        empties in 0_usize..4,
     ) {
         let links: Vec<_> = names.iter().map(|(name, inner, cap)| generated::Linked {
             name, inner: *inner, cap: cap.map(TransferIndex),
         }).collect();
-        let empties = vec![generated::Empty {}; empties];
         let value = generated::Lists {
             words: List::of(&numbers), halves: List::of(&small), tiny: List::of(&tiny),
-            flats: List::of(&flats), links: List::of(&links), empties: List::of(&empties),
+            flats: List::of(&flats), links: List::of(&links),
         };
         let words = encode(&value);
         for less in (0..words.bytes().len()).step_by(8) {
@@ -69,7 +66,6 @@ proptest! {
         prop_assert_eq!(back.halves, value.halves);
         prop_assert_eq!(back.tiny, value.tiny);
         prop_assert_eq!(back.flats, value.flats);
-        prop_assert_eq!(back.empties.len(), empties.len());
         let again = encode(&generated::Lists { links: List::EMPTY, ..back });
         let direct = encode(&generated::Lists { links: List::EMPTY, ..value });
         prop_assert_eq!(again.bytes(), direct.bytes());
@@ -92,7 +88,6 @@ proptest! {
             prop_assert_eq!(read.get_name().unwrap(), name.as_str());
             prop_assert_eq!(read.get_inner().unwrap().get_d(), inner.d);
         }
-        prop_assert_eq!(root.get_empties().unwrap().len() as usize, empties.len());
     }
 
     #[test]
@@ -128,8 +123,8 @@ fn tag(count: u64, data: u64, pointers: u64) -> u64 {
 
 /// A message whose list number `at` has this pointer, followed by `rest`.
 fn read<'w>(words: &'w mut Words, at: usize, list: u64, rest: &[u64]) -> Message<'w> {
-    let mut all = vec![6_u64 << 48];
-    all.extend((0..6).map(|position| if position == at { list } else { 0 }));
+    let mut all = vec![5_u64 << 48];
+    all.extend((0..5).map(|position| if position == at { list } else { 0 }));
     all.extend(rest);
     *words = Words::of(&all.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>());
     Message::new(words.bytes()).unwrap()
@@ -142,22 +137,21 @@ fn lists_that_claim_too_much_are_refused() {
     let most = 0x1fff_ffff;
     let mut words = Words::default();
     for (at, list, rest, why) in [
-        (0, pointer(5, 5, 2), &[7][..], "a word too many"),
-        (0, pointer(5, 5, most), &[7], "half a billion words"),
-        (0, pointer(5, 0, most), &[], "half a billion nothings for words"),
-        (0, pointer(5, 1, most), &[], "half a billion bits"),
-        (0, pointer(5, 4, 2), &[7], "smaller elements than the schema's"),
-        (0, pointer(5, 6, 1), &[0], "pointers for words"),
-        (1, pointer(4, 3, 5), &[7], "five halves in one word"),
-        (3, pointer(2, 7, 2), &[tag(2, 2, 0), 1, 2], "two structs in the room of one"),
-        (3, pointer(2, 7, 2), &[tag(most, 0, 0), 1, 2], "half a billion empty structs"),
-        (3, pointer(2, 7, most), &[tag(1, 2, 0), 1, 2], "a length beyond the message"),
-        (3, pointer(2, 7, 2), &[1 | tag(1, 2, 0), 1, 2], "a tag that is no struct's"),
-        (3, pointer(2, 0, most), &[], "half a billion nothings for structs"),
-        (4, pointer(1, 7, 3), &[tag(1, 0, 3), pointer(3, 2, 9), 0, 0, 0], "a text beyond the end"),
-        (4, pointer(1, 7, 3), &[tag(1, 0, 3), 0, 1 << 63, 0, 0], "a struct's pointers beyond it"),
-        (4, pointer(1, 7, 3), &[tag(1, 0, 3), 0, 0, 2, 0], "a far pointer for a capability"),
-        (5, pointer(0, 7, 0), &[tag(most, 0, 0)], "half a billion structs without fields"),
+        (0, pointer(4, 5, 2), &[7][..], "a word too many"),
+        (0, pointer(4, 5, most), &[7], "half a billion words"),
+        (0, pointer(4, 0, most), &[], "half a billion nothings for words"),
+        (0, pointer(4, 1, most), &[], "half a billion bits"),
+        (0, pointer(4, 4, 2), &[7], "smaller elements than the schema's"),
+        (0, pointer(4, 6, 1), &[0], "pointers for words"),
+        (1, pointer(3, 3, 5), &[7], "five halves in one word"),
+        (3, pointer(1, 7, 2), &[tag(2, 2, 0), 1, 2], "two structs in the room of one"),
+        (3, pointer(1, 7, 2), &[tag(most, 0, 0), 1, 2], "half a billion empty structs"),
+        (3, pointer(1, 7, most), &[tag(1, 2, 0), 1, 2], "a length beyond the message"),
+        (3, pointer(1, 7, 2), &[1 | tag(1, 2, 0), 1, 2], "a tag that is no struct's"),
+        (3, pointer(1, 0, most), &[], "half a billion nothings for structs"),
+        (4, pointer(0, 7, 3), &[tag(1, 0, 3), pointer(3, 2, 9), 0, 0, 0], "a text beyond the end"),
+        (4, pointer(0, 7, 3), &[tag(1, 0, 3), 0, 1 << 63, 0, 0], "a struct's pointers beyond it"),
+        (4, pointer(0, 7, 3), &[tag(1, 0, 3), 0, 0, 2, 0], "a far pointer for a capability"),
     ] {
         let message = read(&mut words, at, list, rest);
         let refused = message.get::<generated::Lists<'_>>();
@@ -170,11 +164,11 @@ fn lists_that_claim_too_much_are_refused() {
 fn every_element_is_checked_before_the_first_is_seen() {
     let mut words = Words::default();
     let good = [tag(2, 2, 0), 1, 2, 3 << 32, 4];
-    let message = read(&mut words, 3, pointer(2, 7, 4), &good);
+    let message = read(&mut words, 3, pointer(1, 7, 4), &good);
     let error = message.get::<generated::Lists<'_>>();
     assert_eq!(error, Err(WireError::UnknownEnumerant), "the second one's colour");
     let texts = [tag(2, 0, 3), pointer(5, 2, 2), 0, 0, pointer(3, 2, 2), 0, 0, 0x61, 0xff];
-    let message = read(&mut words, 4, pointer(1, 7, 6), &texts);
+    let message = read(&mut words, 4, pointer(0, 7, 6), &texts);
     assert_eq!(message.get::<generated::Lists<'_>>(), Err(WireError::NotUtf8), "the second name");
 }
 
@@ -188,7 +182,7 @@ fn shared_text_does_not_multiply() {
     rest.extend([element(11), element(8), element(5), element(2)].concat());
     rest.extend([0x6161_6161_6161_6161; 7]);
     rest.push(0x0061_6161_6161_6161);
-    let message = read(&mut words, 4, pointer(1, 7, 12), &rest);
+    let message = read(&mut words, 4, pointer(0, 7, 12), &rest);
     assert_eq!(message.get::<generated::Lists<'_>>(), Err(WireError::Malformed));
 }
 
@@ -197,12 +191,12 @@ fn shared_text_does_not_multiply() {
 fn elements_of_another_version_are_read() {
     let mut words = Words::default();
     let longer = [tag(2, 3, 1), 1, 2, 99, 0, 3, 4, 99, 0];
-    let message = read(&mut words, 3, pointer(2, 7, 8), &longer);
+    let message = read(&mut words, 3, pointer(1, 7, 8), &longer);
     let lists = message.get::<generated::Lists<'_>>().unwrap();
     let seen: Vec<_> = lists.flats.iter().map(|flat| flat.map(|flat| (flat.a, flat.d))).collect();
     assert_eq!(seen, [Ok((1, 2)), Ok((3, 4))]);
     let shorter = [tag(2, 1, 0), 1, 3];
-    let message = read(&mut words, 3, pointer(2, 7, 2), &shorter);
+    let message = read(&mut words, 3, pointer(1, 7, 2), &shorter);
     let lists = message.get::<generated::Lists<'_>>().unwrap();
     let seen: Vec<_> = lists.flats.iter().map(|flat| flat.map(|flat| (flat.a, flat.d))).collect();
     assert_eq!(seen, [Ok((1, 0)), Ok((3, 0))]);

@@ -67,7 +67,6 @@ impl generated::Server for Mirror<'_> {
             tiny: List::EMPTY,
             flats: List::of(&self.flats),
             links: List::EMPTY,
-            empties: List::EMPTY,
         };
         Ok(generated::ListsResults { lists, last: self.words.last().copied().unwrap_or(0) })
     }

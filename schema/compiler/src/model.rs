@@ -371,6 +371,12 @@ impl<'a> Reader<'a> {
                     )
                     .into());
                 }
+                if self.structs[&id].fields.is_empty() {
+                    return Err(format!(
+                        "{here} is a list of structs without fields; use a number"
+                    )
+                    .into());
+                }
                 self.elements.insert(id);
                 return Ok(Kind::StructList(id));
             }

@@ -38,7 +38,6 @@ struct Lists {
   tiny @2 :List(Int8);
   flats @3 :List(Flat);
   links @4 :List(Linked);
-  empties @5 :List(Empty);
 }
 
 # A chain that nests deeper than a message may.
