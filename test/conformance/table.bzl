@@ -254,7 +254,15 @@ PROOFS = {
         "//kernel/core/cap:core_cap_model",
         "//kernel/core/cap:core_cap_table",
     ],
-    "C4": ["//kernel/core/cap:core_cap_transfer"],
+    "C3": [
+        "//schema:schema_ordinals",
+        "//schema:schema_round_trip",
+        "//schema:schema_round_trip_made",
+    ],
+    "C4": [
+        "//kernel/core/cap:core_cap_transfer",
+        "//schema:schema_transferability",
+    ],
     "C5": [
         "//kernel/core/manifest:core_manifest_corrupt",
         "//kernel/core/manifest:core_manifest_model",
@@ -280,7 +288,11 @@ PROOFS = {
         "//kernel/core/vm:core_vm_test",
     ],
     "C11": ["//kernel/core/vm:core_vm_cases"],
-    "C12": ["//schema:schema_layout"],
+    "C12": [
+        "//schema:schema_layout",
+        "//schema:schema_ordinals",
+    ],
+    "C13": ["//kernel/core/cap:core_cap_table"],
     "T2": ["//kernel/core/thread:core_thread_stale"],
     "T4": ["//kernel/core/ledger:core_ledger_cases"],
     "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
@@ -359,6 +371,7 @@ PROOFS = {
     "Q2": [
         "//abi/ring:abi_ring_dispatch_replay",
         "//schema:schema_dispatch_replay",
+        "//schema:schema_hostile_calls",
         "//abi/report:abi_report_test",
         "//kernel/core/elf:core_elf_parse_replay",
     ],
