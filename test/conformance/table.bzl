@@ -318,6 +318,7 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_property",
         "//kernel/smp/rq:smp_rq_cost",
     ],
+    "S2": ["//kernel/smp/lock:smp_lock_classes"],
     "S3": ["//kernel/core/sched:core_sched_property"],
     "S4": ["//kernel/core/sched_policy:core_sched_policy_property"],
     "S5": [

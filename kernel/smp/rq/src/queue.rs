@@ -8,7 +8,7 @@ use core_sched::{
     Started,
 };
 use core_sched_policy::{Lag, Share, Wfq};
-use smp_lock::{Guard, TicketLock};
+use smp_lock::{Guard, LockClass, TicketLock};
 
 /// What the lock protects.
 pub type Inner<'n> = Queue<Wfq, Tree<'n>>;
@@ -59,7 +59,10 @@ impl<'n> RunQueue<'n> {
     pub fn new(cpu: CpuId, now_ns: u64) -> Self {
         Self {
             cpu,
-            lock: TicketLock::new(Queue::new(cpu, Wfq::default(), Tree::new(cpu), now_ns)),
+            lock: TicketLock::with_class(
+                LockClass::Queue,
+                Queue::new(cpu, Wfq::default(), Tree::new(cpu), now_ns),
+            ),
             waiting: AtomicU32::new(0),
             load: AtomicU64::new(0),
             lateness_ns: AtomicU64::new(i64::MIN as u64),
