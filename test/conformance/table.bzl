@@ -364,6 +364,11 @@ PROOFS = {
         "//abi/ring:abi_ring_owner",
         "//abi/ring:abi_ring_ownership",
     ],
+    "U4": [
+        "//kernel/smp/trace:smp_trace_buffer",
+        "//kernel/smp/trace:smp_trace_cost",
+        "//kernel/smp/trace:smp_trace_session",
+    ],
     "Q1": [
         "//kernel/core/frames:core_frames_model",
         "//kernel/core/paging:core_paging_model",
