@@ -157,6 +157,12 @@ impl<M: Memory> KernelRing<M> {
         &self.memory
     }
 
+    /// Inline slots of the submission side.
+    #[inline]
+    pub fn slots(&self) -> u32 {
+        self.bounds.slots
+    }
+
     /// The memory, once the ring is no more.
     pub fn into_memory(self) -> M {
         self.memory
@@ -206,7 +212,7 @@ impl<M: Memory> KernelRing<M> {
 
     /// Posts a completion whose payload, `outcome.length` bytes, is in inline slot `slot` of
     /// the submission side of `from`: a message from thread to thread, copied once.
-    #[inline]
+    #[inline(always)]
     pub fn post_from_slot<N: Memory>(
         &self,
         cq: &mut CqProducer,
@@ -215,13 +221,14 @@ impl<M: Memory> KernelRing<M> {
         from: &KernelRing<N>,
         slot: u16,
     ) -> Posted {
-        self.post_with(cq, credit, outcome, |index| {
-            inline::copy(
-                outcome.length,
-                |word| from.memory.load_sqe_inline(u32::from(slot), word),
-                |word, value| self.memory.store_cqe_inline(index, word, value),
-            );
-        })
+        let mut batch = self.batch(cq);
+        inline::copy(
+            outcome.length,
+            from.memory.sqe_slot(u32::from(slot)),
+            self.memory.cqe_slot(batch.tail),
+        );
+        batch.post(credit, outcome);
+        batch.publish()
     }
 
     /// Posts a completion whose payload, `outcome.length` bytes, begins `words`; what `words`
@@ -305,7 +312,7 @@ pub struct Batch<'r, M: Memory> {
 
 impl<M: Memory> Batch<'_, M> {
     /// Writes a completion.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, credit: Credit, outcome: &Outcome) {
         let ring = self.ring;
         debug_assert!(
@@ -318,7 +325,7 @@ impl<M: Memory> Batch<'_, M> {
     }
 
     /// Shows the user what was written.
-    #[inline]
+    #[inline(always)]
     pub fn publish(self) -> Posted {
         let (ring, tail) = (self.ring, self.tail);
         drop(self);

@@ -44,7 +44,7 @@ pub enum Stop {
 /// The SQE at the head of the queue, read and not yet consumed.
 #[derive(Debug)]
 pub struct Head {
-    words: [u64; 8],
+    pub(crate) words: [u64; 8],
     index: u32,
 }
 
@@ -120,6 +120,12 @@ impl<'r, M: Memory> Pass<'r, M> {
         Some(Head { words, index: self.head })
     }
 
+    /// Whether the SQE at the head is the only one this pass may take, and nothing else stops it.
+    #[inline(always)]
+    pub fn is_last(&self) -> bool {
+        self.head.wrapping_add(1) == self.end && self.stop == Stop::Drained
+    }
+
     /// Consumes the SQE that [`head`](Self::head) gave last, for who has decoded it.
     #[inline(always)]
     pub fn take(&mut self, head: &Head) -> Credit {
@@ -169,6 +175,12 @@ impl<M: Memory> Drop for Pass<'_, M> {
 }
 
 impl Head {
+    /// A head that is in no ring.
+    #[cfg(test)]
+    pub(crate) fn of(words: [u64; 8]) -> Self {
+        Self { words, index: 0 }
+    }
+
     /// What it asks for, or the status it will complete with; consumes nothing.
     #[inline(always)]
     pub fn decode<M: Memory>(&self, ring: &KernelRing<M>) -> Result<Request, Status> {

@@ -35,7 +35,7 @@ mod service;
 mod store;
 mod verdict;
 
-pub use endpoint::{Endpoint, EndpointKey, Limits};
+pub use endpoint::{Endpoint, EndpointKey, Limits, Load};
 pub use handoff::{HandoffSlot, Offer, Taken};
 pub use record::{Call, CallKey, Donation, Record, RecvKey};
 pub use redeliver::{CallAgain, CallRejected, RecvAgain, RecvRejected};

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use abi_types::{ReplyToken, Status};
 
-use crate::endpoint::{Endpoint, EndpointKey, Limits};
+use crate::endpoint::{Endpoint, EndpointKey, Limits, Load};
 use crate::record::{
     Call, CallKey, Donation, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
 };
@@ -62,6 +62,16 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         Err(CreateError::Full)
     }
 
+    /// What waits and is served at an endpoint, with its limits.
+    pub fn load(&self, of: EndpointKey) -> Option<Load> {
+        let endpoint = self.endpoints.at(of.index)?;
+        (endpoint.generation == of.generation).then_some(Load {
+            queued: endpoint.callers.length,
+            in_flight: endpoint.in_flight,
+            limits: endpoint.limits,
+        })
+    }
+
     /// The open endpoint with this name.
     #[inline]
     pub(crate) fn endpoint_mut(&mut self, key: EndpointKey) -> Option<&mut Endpoint> {
@@ -103,10 +113,40 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         self.first_free = index;
     }
 
+    /// The receiver that [`try_deliver`](Self::try_deliver) would give a call without a deadline
+    /// to. Whoever holds the lock from here on finds it there.
+    #[inline(always)]
+    pub fn waiting_receiver(&self, to: EndpointKey) -> Option<&R> {
+        let endpoint = self.endpoints.at(to.index)?;
+        if endpoint.generation != to.generation {
+            return None;
+        }
+        self.records.at(endpoint.receivers.head)?.holder.as_ref()
+    }
+
+    /// The caller that [`try_reply_then_wait`](Self::try_reply_then_wait) would complete. Whoever
+    /// holds the lock from here on finds it there.
+    #[inline(always)]
+    pub fn waiting_caller(&self, token: ReplyToken, on: EndpointKey) -> Option<&C> {
+        let record = self.records.at(token.index())?;
+        let endpoint = self.endpoints.at(on.index)?;
+        if record.generation != token.generation()
+            || record.endpoint != on
+            || endpoint.generation != on.generation
+            || endpoint.callers.length != 0
+        {
+            return None;
+        }
+        match &record.life {
+            Life::Delivered { caller, .. } => Some(caller),
+            _ => None,
+        }
+    }
+
     /// A call was made and a receiver waits for it: the whole of what the fast path of CALL
     /// does here. `None` changes nothing and means [`call`](Self::call), which tells the cases
     /// apart.
-    #[inline]
+    #[inline(always)]
     pub fn try_deliver(
         &mut self,
         to: EndpointKey,
@@ -275,7 +315,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     /// whole of what the fast path of RETURN with THEN_RECV does here. The record that carried
     /// the call waits for the next one. `None` changes nothing and means
     /// [`reply_then_recv`](Self::reply_then_recv).
-    #[inline]
+    #[inline(always)]
     pub fn try_reply_then_wait(
         &mut self,
         token: ReplyToken,

@@ -40,6 +40,19 @@ pub enum Limit {
 }
 
 impl Profile {
+    /// Nothing at all: what a record without a process may use.
+    pub const NONE: Self = Self {
+        cap_slots: 0,
+        threads: 0,
+        kernel_stack_pages: 0,
+        frames: 0,
+        sleep_waiters: 0,
+        ring_entries: 0,
+        ring_scratch_limit_bytes: 0,
+        in_flight_call_limit: 0,
+        endpoint_queue_limit: 0,
+    };
+
     /// The limit of a counted line.
     #[inline]
     pub const fn counted(&self, line: Line) -> u32 {

@@ -245,6 +245,7 @@ fn plain(name: &str) -> Process {
         name: name.to_owned(),
         binary: "a.elf".to_owned(),
         weight: 64,
+        essential: false,
         profile: DEFAULTS,
         grants: Vec::new(),
     }

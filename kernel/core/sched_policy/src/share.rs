@@ -71,6 +71,16 @@ impl Share {
         self.request_virtual_ns
     }
 
+    /// How much of a request is owed before it is asked for, in virtual ns: all but one slice in
+    /// the class with the long request, nothing in the others.
+    #[inline]
+    pub const fn patience_virtual_ns(&self) -> u64 {
+        match self.class {
+            LatencyClass::Batch => self.request_virtual_ns - self.request_virtual_ns / 4,
+            _ => 0,
+        }
+    }
+
     /// The most lag this share carries, either way, in virtual ns.
     #[inline]
     pub const fn lag_limit_virtual_ns(&self) -> i64 {

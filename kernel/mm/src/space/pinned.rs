@@ -157,4 +157,12 @@ impl Memory for PinnedRing {
     fn store_cqe_inline(&self, index: u32, word: usize, value: u64) {
         Memory::store_cqe_inline(&self.memory, index, word, value);
     }
+    #[inline]
+    fn sqe_slot(&self, slot: u32) -> impl Fn(usize) -> u64 {
+        self.memory.sqe_slot(slot)
+    }
+    #[inline]
+    fn cqe_slot(&self, index: u32) -> impl Fn(usize, u64) {
+        self.memory.cqe_slot(index)
+    }
 }

@@ -8,8 +8,10 @@ use abi_sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub enum Target {
     /// The answer to a call: the service's process and the call's key there.
     Call {
-        /// Position of the process that serves.
+        /// Position of the process that serves, below 2²⁴.
         process: u32,
+        /// Which use of that position.
+        generation: u32,
         /// The call's key, as bits.
         key: u64,
     },
@@ -18,11 +20,8 @@ pub enum Target {
         /// The key.
         key: u64,
     },
-    /// A deadline: the timer's position.
-    Sleep {
-        /// The position.
-        timer: u32,
-    },
+    /// A deadline: that of the cell's timer.
+    Sleep,
     /// Another thread's end: its key, as bits.
     Join {
         /// The key.
@@ -60,9 +59,11 @@ pub struct Cell {
     sizes: AtomicU64,
     payload_address: AtomicU64,
     room_address: AtomicU64,
-    /// Kind of the target, and its small number.
+    /// Kind of the target, and its numbers.
     target: AtomicU64,
     key: AtomicU64,
+    /// One more than the position of the timer that bounds it; 0 without one.
+    timer: AtomicU64,
 }
 
 const INLINE: u64 = 0;
@@ -108,6 +109,16 @@ impl Cell {
         }
     }
 
+    /// Keeps an operation whose message and results are inline: as [`set`](Self::set), in fewer
+    /// steps.
+    #[inline]
+    pub fn set_inline(&self, user_data: u64, method: u16, slot: u16, length: u32) {
+        self.user_data.store(user_data, Relaxed);
+        let head = u64::from(method) << METHOD_SHIFT | u64::from(slot) << PAYLOAD_SLOT_SHIFT;
+        self.head.store(head, Relaxed);
+        self.sizes.store(u64::from(length), Relaxed);
+    }
+
     /// The operation, for whoever claimed it.
     #[inline]
     pub fn operation(&self) -> Operation {
@@ -139,6 +150,29 @@ impl Cell {
         }
     }
 
+    /// Says that a timer bounds it. By the owner.
+    pub fn set_timer(&self, timer: u32) {
+        self.timer.store(u64::from(timer) + 1, Relaxed);
+    }
+
+    /// The timer that bounds it, under the completion lock.
+    #[inline]
+    pub fn timer(&self) -> Option<u32> {
+        self.timer.load(Relaxed).checked_sub(1).map(|timer| timer as u32)
+    }
+
+    /// No timer bounds it any more; under the completion lock.
+    #[inline]
+    pub fn clear_timer(&self) {
+        self.timer.store(0, Relaxed);
+    }
+
+    /// Whether results go to the inline slot and nothing bounds it: what the fast path serves.
+    #[inline]
+    pub fn is_inline(&self) -> bool {
+        self.head.load(Relaxed) >> ROOM_FORM_SHIFT & 0xf == INLINE && self.timer.load(Relaxed) == 0
+    }
+
     /// The operation's user data.
     #[inline]
     pub fn user_data(&self) -> u64 {
@@ -149,14 +183,14 @@ impl Cell {
     #[inline]
     pub fn set_target(&self, target: Target) {
         let (kind, number, key) = match target {
-            Target::Call { process, key } => (0, process, key),
+            Target::Call { process, generation, key } => (u64::from(process) << 8, generation, key),
             Target::Recv { key } => (1, 0, key),
-            Target::Sleep { timer } => (2, timer, 0),
+            Target::Sleep => (2, 0, 0),
             Target::Join { thread } => (3, 0, thread),
             Target::Park => (4, 0, 0),
             Target::Read => (5, 0, 0),
         };
-        self.target.store(kind | u64::from(number) << 32, Relaxed);
+        self.target.store(kind & 0xffff_ffff | u64::from(number) << 32, Relaxed);
         self.key.store(key, Relaxed);
     }
 
@@ -167,9 +201,9 @@ impl Cell {
         let number = (word >> 32) as u32;
         let key = self.key.load(Relaxed);
         match word & 0xff {
-            0 => Target::Call { process: number, key },
+            0 => Target::Call { process: word as u32 >> 8, generation: number, key },
             1 => Target::Recv { key },
-            2 => Target::Sleep { timer: number },
+            2 => Target::Sleep,
             3 => Target::Join { thread: key },
             4 => Target::Park,
             _ => Target::Read,
@@ -203,13 +237,20 @@ mod tests {
                     cell.set(&operation);
                     assert_eq!(cell.operation(), operation);
                     assert_eq!(cell.user_data(), operation.user_data);
+                    if let (Payload::Inline { slot, length }, Room::Inline, 0) =
+                        (payload, room, transfers)
+                    {
+                        cell.set_inline(operation.user_data, method, slot, length);
+                        assert_eq!(cell.operation(), operation);
+                    }
                 }
             }
         }
         for target in [
-            Target::Call { process: u32::MAX, key: u64::MAX },
+            Target::Call { process: (1 << 24) - 1, generation: u32::MAX, key: u64::MAX },
+            Target::Call { process: 0, generation: 1, key: 0 },
             Target::Recv { key: 5 },
-            Target::Sleep { timer: u32::MAX },
+            Target::Sleep,
             Target::Join { thread: 1 << 63 },
             Target::Park,
             Target::Read,
