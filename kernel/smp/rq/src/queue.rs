@@ -228,6 +228,14 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         })
     }
 
+    /// Whether it is time for this CPU to look for one with less to do; asked before a choice.
+    /// If so, `look().surplus(…)` says whom to [`send`](Self::send) where, up to
+    /// `MOVES_PER_LOOK` times.
+    #[inline]
+    pub fn look_due(&mut self, now_ns: u64) -> bool {
+        self.queue.look_due(now_ns)
+    }
+
     /// The queue, to look at.
     #[inline]
     pub fn look(&self) -> &Inner<'n, P> {
