@@ -265,24 +265,52 @@ PROOFS = {
         "//kernel/core/cap:core_cap_model",
         "//kernel/core/cap:core_cap_table",
     ],
-    "C4": ["//kernel/core/cap:core_cap_transfer"],
+    "C3": [
+        "//schema:schema_ordinals",
+        "//schema:schema_round_trip",
+        "//schema:schema_round_trip_made",
+    ],
+    "C4": [
+        "//kernel/core/cap:core_cap_transfer",
+        "//schema:schema_transferability",
+    ],
     "C5": [
         "//kernel/core/manifest:core_manifest_corrupt",
         "//kernel/core/manifest:core_manifest_model",
         "//test/rules/manifest:accepted",
         "//test/rules/manifest:refusals",
     ],
+    "C6": [
+        "//kernel/core/ledger:core_ledger_cases",
+        "//kernel/core/ledger:core_ledger_property",
+    ],
+    "C7": [
+        "//kernel/core/ledger:core_ledger_account",
+        "//kernel/core/ledger:core_ledger_property",
+        "//kernel/core/ledger:a_charge_is_released_once",
+    ],
     "C8": [
         "//kernel/core/elf:core_elf_model",
         "//kernel/core/elf:core_elf_table",
         "//test/rules/programs:programs_test",
     ],
-    "C12": ["//schema:schema_layout"],
+    "C10": [
+        "//kernel/core/vm:core_vm_cases",
+        "//kernel/core/vm:core_vm_property",
+        "//kernel/core/vm:core_vm_test",
+    ],
+    "C11": ["//kernel/core/vm:core_vm_cases"],
+    "C12": [
+        "//schema:schema_layout",
+        "//schema:schema_ordinals",
+    ],
+    "C13": ["//kernel/core/cap:core_cap_table"],
     "T2": ["//kernel/core/thread:core_thread_stale"],
     "T3": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
     ],
+    "T4": ["//kernel/core/ledger:core_ledger_cases"],
     "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
     "T7": [
         "//kernel/core/thread:core_thread_lifecycle_table",
@@ -317,6 +345,7 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_property",
         "//kernel/smp/rq:smp_rq_cost",
     ],
+    "S2": ["//kernel/smp/lock:smp_lock_classes"],
     "S3": ["//kernel/core/sched:core_sched_property"],
     "S4": ["//kernel/core/sched_policy:core_sched_policy_property"],
     "S5": [
@@ -331,6 +360,10 @@ PROOFS = {
     "M5": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
+    ],
+    "M6": [
+        "//kernel/core/tlb:core_tlb_exhaustive",
+        "//kernel/core/tlb:core_tlb_return_to_user",
     ],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
@@ -362,6 +395,11 @@ PROOFS = {
         "//abi/ring:abi_ring_owner",
         "//abi/ring:abi_ring_ownership",
     ],
+    "U4": [
+        "//kernel/smp/trace:smp_trace_buffer",
+        "//kernel/smp/trace:smp_trace_cost",
+        "//kernel/smp/trace:smp_trace_session",
+    ],
     "Q1": [
         "//kernel/core/frames:core_frames_model",
         "//kernel/core/paging:core_paging_model",
@@ -372,6 +410,7 @@ PROOFS = {
         "//schema:schema_dispatch_replay",
         "//abi/report:abi_report_test",
         "//kernel/core/elf:core_elf_parse_replay",
+        "//schema:schema_hostile_calls",
     ],
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",

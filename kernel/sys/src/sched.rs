@@ -388,7 +388,7 @@ pub fn hand_over(
 /// A thread that was claimed out of its wait has been killed: it never runs again.
 pub fn end_claimed(thread: &'static Thread) {
     let mut queue = home_queue(thread);
-    sound(queue.with(&thread.node, |queue, item, entity| queue.end_resting(item, entity)));
+    sound(queue.with(&thread.node, |queue, _, entity| queue.drop_resting(entity)));
     drop(queue);
     reaper::bury(thread);
 }

@@ -8,7 +8,7 @@ use core_sched::{
     Started,
 };
 use core_sched_policy::{AnyPolicy, Lag, Policy, PolicyKind, Share, VirtualTime};
-use smp_lock::{Guard, TicketLock};
+use smp_lock::{Guard, LockClass, TicketLock};
 
 /// What the lock protects.
 pub type Inner<'n, P = AnyPolicy> = Queue<P, Tree<'n>>;
@@ -74,7 +74,10 @@ impl<'n, P: Policy> RunQueue<'n, P> {
     pub fn ordered_by(cpu: CpuId, policy: P, now_ns: u64) -> Self {
         Self {
             cpu,
-            lock: TicketLock::new(Queue::new(cpu, policy, Tree::new(cpu), now_ns)),
+            lock: TicketLock::with_class(
+                LockClass::Queue,
+                Queue::new(cpu, policy, Tree::new(cpu), now_ns),
+            ),
             waiting: AtomicU32::new(0),
             load: AtomicU64::new(0),
             lateness_ns: AtomicU64::new(i64::MIN as u64),
@@ -223,6 +226,14 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
             }
             is => Err(Error::Activity { is }),
         })
+    }
+
+    /// Whether it is time for this CPU to look for one with less to do; asked before a choice.
+    /// If so, `look().surplus(…)` says whom to [`send`](Self::send) where, up to
+    /// `MOVES_PER_LOOK` times.
+    #[inline]
+    pub fn look_due(&mut self, now_ns: u64) -> bool {
+        self.queue.look_due(now_ns)
     }
 
     /// The queue, to look at.
