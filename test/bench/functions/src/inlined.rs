@@ -5,9 +5,17 @@
 
 use std::collections::HashMap;
 
-/// Reads what `addr2line -a -f -i -C` says about addresses: for each the function it belongs to,
-/// with its file.
-pub fn read(output: &str) -> HashMap<u64, String> {
+/// Whose an instruction is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The function, without the arguments of its types.
+    pub function: String,
+    /// The file it is in, from the root of the repository.
+    pub file: String,
+}
+
+/// Reads what `addr2line -a -f -i -C` says about addresses.
+pub fn read(output: &str) -> HashMap<u64, Owner> {
     let mut owners = HashMap::new();
     let mut address = None;
     let mut lines = output.lines();
@@ -18,9 +26,12 @@ pub fn read(output: &str) -> HashMap<u64, String> {
         }
         let Some(place) = lines.next() else { break };
         let file = place.split(':').next().unwrap_or_default();
-        let is_ours = !file.starts_with('/') && !file.starts_with("external/") && file != "??";
+        // Assembly has a compilation unit for a file, code without information has none.
+        let is_ours =
+            file.ends_with(".rs") && !file.starts_with('/') && !file.starts_with("external/");
         if let (Some(address), true) = (address, is_ours) {
-            owners.entry(address).or_insert_with(|| format!("{} ({file})", short(line)));
+            let owner = || Owner { function: short(line), file: file.to_owned() };
+            owners.entry(address).or_insert_with(owner);
         }
     }
     owners

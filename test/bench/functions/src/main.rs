@@ -1,7 +1,8 @@
-//! `bazel run //test/bench:functions -- NAME`: where the instructions of a measurement go.
+//! `bazel run //test/bench:functions -- NAME [--files]`: where the instructions of a measurement
+//! go, by function or by file.
 //!
 //! Boots the benchmark with the emulator's log led through a pipe, so that nothing of its gigabyte
-//! is kept, and prints one operation as a table by function.
+//! is kept, and prints one operation as a table.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
+use bench_functions::inlined::Owner;
 use bench_functions::program::Program;
 use bench_functions::rounds::{Executed, Rounds};
 use bench_functions::{MEASUREMENTS, inlined, log, table};
@@ -54,12 +56,14 @@ struct Words {
     kernel: PathBuf,
     /// The measurement.
     name: String,
+    /// Whether files are rows, rather than functions.
+    is_by_file: bool,
 }
 
 fn words() -> Result<Words, String> {
     use lexopt::Arg::{Long, Value};
     let (mut run, mut bundle, mut kernel) = (None, None, None);
-    let mut name = String::from("ipc_rt_64");
+    let (mut name, mut is_by_file) = (String::from("ipc_rt_64"), false);
     let mut parser = lexopt::Parser::from_env();
     while let Some(word) = parser.next().map_err(|e| e.to_string())? {
         let path = |parser: &mut lexopt::Parser| {
@@ -69,6 +73,7 @@ fn words() -> Result<Words, String> {
             Long("run") => run = path(&mut parser)?,
             Long("bundle") => bundle = path(&mut parser)?,
             Long("kernel") => kernel = path(&mut parser)?,
+            Long("files") => is_by_file = true,
             Value(word) => name = word.to_string_lossy().into_owned(),
             other => return Err(other.unexpected().to_string()),
         }
@@ -78,6 +83,7 @@ fn words() -> Result<Words, String> {
         bundle: bundle.ok_or("--bundle is missing")?,
         kernel: kernel.ok_or("--kernel is missing")?,
         name,
+        is_by_file,
     })
 }
 
@@ -107,9 +113,12 @@ fn trace(
         let (name, function) = match program.and_then(|index| programs.get(index)) {
             None => ("?", "?".to_owned()),
             Some(program) => {
-                let inlined = owners.get(&address).cloned();
-                let symbol = || inlined::short(program.function(address));
-                (program.name.as_str(), inlined.unwrap_or_else(symbol))
+                let row = match owners.get(&address) {
+                    Some(owner) if words.is_by_file => owner.file.clone(),
+                    Some(owner) => format!("{} ({})", owner.function, owner.file),
+                    None => inlined::short(program.function(address)),
+                };
+                (program.name.as_str(), row)
             }
         };
         *counts.entry((name.to_owned(), function)).or_default() += count;
@@ -147,7 +156,7 @@ fn follow(
 }
 
 /// The functions kernel instructions belong to, inlined ones included.
-fn owners(kernel: &Path, executed: &[Executed]) -> Result<HashMap<u64, String>, String> {
+fn owners(kernel: &Path, executed: &[Executed]) -> Result<HashMap<u64, Owner>, String> {
     let is_kernel = |entry: &&Executed| entry.program == Some(0);
     let addresses = executed.iter().filter(is_kernel).map(|entry| format!("{:#x}", entry.address));
     let output = Command::new("addr2line")
