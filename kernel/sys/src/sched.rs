@@ -459,9 +459,9 @@ pub fn timer(from_user: bool) {
             rearm(me);
         }
         leave_interrupt(thread);
-    } else {
-        rearm(me);
     }
+    // An idle CPU looks at its queue next and arms what it needs. There is no slice to be armed for:
+    // the end of the last one has passed, and would interrupt again before the CPU comes to look.
 }
 
 fn slice_is_over(me: &'static Cpu, now: u64) -> bool {

@@ -113,6 +113,7 @@ pub fn create(
         sleeps: leak((0..MAX_SLEEPS as u32).map(Sleep::new))?,
         park: ParkTable::new(leak((0..threads).map(|_| Waiter::new()))?, park_secret),
     };
+    smp_lock::watch(|| Some(cpu::this().index() as usize));
     Ok(SYSTEM.call_once(|| system))
 }
 
