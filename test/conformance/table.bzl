@@ -243,13 +243,24 @@ PROOFS = {
     "B9": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
+    "B10": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
     ],
     "B11": [
         "//schema/wire:schema_wire_exception",
         "//schema:schema_round_trip",
+        "//test/qemu/runtime:runtime_1d_checked",
     ],
     "B14": ["//abi/ring:abi_ring_hostile"],
     "B17": ["//abi/types:abi_types_golden"],
+    "B18": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
     "C1": [
         "//kernel/core/cap:core_cap_model",
         "//kernel/core/cap:core_cap_table",
@@ -281,6 +292,7 @@ PROOFS = {
     "C8": [
         "//kernel/core/elf:core_elf_model",
         "//kernel/core/elf:core_elf_table",
+        "//test/rules/programs:programs_test",
     ],
     "C10": [
         "//kernel/core/vm:core_vm_cases",
@@ -294,14 +306,27 @@ PROOFS = {
     ],
     "C13": ["//kernel/core/cap:core_cap_table"],
     "T2": ["//kernel/core/thread:core_thread_stale"],
+    "T3": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
     "T4": ["//kernel/core/ledger:core_ledger_cases"],
     "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
-    "T7": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T7": [
+        "//kernel/core/thread:core_thread_lifecycle_table",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
     "T8": ["//kernel/core/thread:core_thread_lifecycle_table"],
-    "T13": ["//kernel/core/elf:core_elf_test"],
+    "T13": [
+        "//kernel/core/elf:core_elf_test",
+        "//test/rules/programs:programs_test",
+    ],
     "K1": [
         "//kernel/smp/park:smp_park_meet",
         "//kernel/core/park:core_park_property",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
     ],
     "K2": [
         "//kernel/core/park:core_park_property",
@@ -310,8 +335,10 @@ PROOFS = {
     "I1": [
         "//kernel/core/endpoint:core_endpoint_model",
         "//kernel/core/endpoint:core_endpoint_cases",
+        "//test/qemu/runtime:runtime_4r_release",
     ],
     "I2": ["//kernel/core/endpoint:core_endpoint_table"],
+    "I5": ["//test/bench:guest"],
     "I6": ["//kernel/core/endpoint:core_endpoint_cases"],
     "I7": ["//kernel/core/endpoint:core_endpoint_cases"],
     "S1": [
@@ -350,6 +377,10 @@ PROOFS = {
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
     ],
+    "M12": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
     "M15": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
@@ -377,7 +408,6 @@ PROOFS = {
     "Q2": [
         "//abi/ring:abi_ring_dispatch_replay",
         "//schema:schema_dispatch_replay",
-        "//schema:schema_hostile_calls",
         "//abi/report:abi_report_test",
         "//kernel/core/cap:core_cap_operations_replay",
         "//kernel/core/elf:core_elf_parse_replay",
@@ -386,6 +416,7 @@ PROOFS = {
         "//kernel/core/thread:core_thread_operations_replay",
         "//kernel/core/timer:core_timer_operations_replay",
         "//kernel/core/vm:core_vm_operations_replay",
+        "//schema:schema_hostile_calls",
     ],
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",

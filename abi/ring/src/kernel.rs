@@ -197,6 +197,29 @@ impl<M: Memory> KernelRing<M> {
         size.saturating_sub(sq_head.wrapping_sub(head))
     }
 
+    /// Whether one more completion may be promised: that [`credits`](Self::credits) is not 0.
+    #[inline(always)]
+    pub(crate) fn has_credit(&self, sq_head: u32) -> bool {
+        let size = self.block().cq_entries();
+        // Acquire: as in `count`.
+        let head = self.memory.load_acquire(RingWord::CqHead);
+        let tail = self.cq_tail.load(Ordering::Relaxed);
+        tail.wrapping_sub(head) <= size && sq_head.wrapping_sub(head) < size
+    }
+
+    /// Whether nothing was submitted since the last pass, for the ring's own thread.
+    #[inline]
+    pub fn is_drained(&self) -> bool {
+        self.memory.load_relaxed(RingWord::SqTail) == self.sq_head.load(Ordering::Relaxed)
+    }
+
+    /// The operation that a simple SQE at the head asks for, as a guess: nothing is decided by it
+    /// but which way to look at the SQE.
+    #[inline(always)]
+    pub fn glance(&self) -> u8 {
+        self.memory.first_byte(self.sq_head.load(Ordering::Relaxed))
+    }
+
     /// Operations that were consumed and not completed.
     #[inline]
     pub fn in_flight(&self) -> u32 {

@@ -65,8 +65,10 @@ pub fn complete_with(
     let Some(cell) = ring.shared.cells.get(party.cell) else { return };
     let operation = cell.operation();
     timers::settle(cell);
-    let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
+    // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
+    // once and needs the cell.
     ring.shared.cells.give_back(party.cell);
+    let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
     let due = due(waiting, posted);
     drop(completions);
     if let Some(due) = due {

@@ -103,7 +103,8 @@ fn call_endpoint(
     if deadline_ns > now {
         let is_bound = caller
             .ring
-            .shared.cells
+            .shared
+            .cells
             .get(party.cell)
             .is_some_and(|cell| timers::bound(Purpose::CallDeadline, party, cell, deadline_ns));
         if !is_bound {
@@ -206,7 +207,8 @@ fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Resu
     let is_own = |caller: &Caller<'_>| caller.thread.slot() == from.thread.slot;
     let (sender, operation) = match own.filter(is_own) {
         Some(caller) => {
-            let operation = caller.ring.shared.cells.get(from.cell).map(smp_pending::Cell::operation);
+            let operation =
+                caller.ring.shared.cells.get(from.cell).map(smp_pending::Cell::operation);
             (Sender::Own(caller), operation)
         }
         None => (Sender::Waiting(from), crate::complete::operation_of(from)),

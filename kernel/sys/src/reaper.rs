@@ -183,6 +183,10 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
         drop(held);
         let party = Party { thread: key, cell: index, room: 0 };
         let is_ours = enter::claim(thread, party, target);
+        if !is_ours && target == smp_pending::Target::Park {
+            // Whoever has claimed the wait completes it any moment, by the thread's record alone.
+            return false;
+        }
         // Whoever has it instead finds the cell given back, and nobody to tell.
         let Some(mut held) = thread.completions_of(key.generation) else { return true };
         let Some((ring, ..)) = held.parts() else { return true };

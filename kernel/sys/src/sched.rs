@@ -388,7 +388,7 @@ pub fn hand_over(
 /// A thread that was claimed out of its wait has been killed: it never runs again.
 pub fn end_claimed(thread: &'static Thread) {
     let mut queue = home_queue(thread);
-    sound(queue.with(&thread.node, |queue, item, entity| queue.end_resting(item, entity)));
+    sound(queue.with(&thread.node, |queue, _, entity| queue.drop_resting(entity)));
     drop(queue);
     reaper::bury(thread);
 }
@@ -432,8 +432,7 @@ pub fn end(thread: &'static Thread) -> ! {
 
 /// What a thread does last before it returns to user mode: those it owes the CPU to come first.
 #[inline]
-pub fn before_user(thread: &'static Thread) {
-    let me = here();
+pub fn before_user(me: &'static Cpu, thread: &'static Thread) {
     if me.direct.load(Ordering::Relaxed) {
         settle_direct(me);
     }
@@ -460,9 +459,9 @@ pub fn timer(from_user: bool) {
             rearm(me);
         }
         leave_interrupt(thread);
-    } else {
-        rearm(me);
     }
+    // An idle CPU looks at its queue next and arms what it needs. There is no slice to be armed for:
+    // the end of the last one has passed, and would interrupt again before the CPU comes to look.
 }
 
 fn slice_is_over(me: &'static Cpu, now: u64) -> bool {
@@ -532,7 +531,7 @@ pub fn interrupt(from_user: bool) {
 
 /// The last thing before an interrupted thread goes on.
 fn leave_interrupt(thread: &'static Thread) {
-    before_user(thread);
+    before_user(here(), thread);
     if thread.state.is_killed() {
         end(thread);
     }

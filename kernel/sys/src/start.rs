@@ -20,7 +20,7 @@ use core_elf::{Image, Tls};
 use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
 use core_manifest::{GrantKind, Manifest, Name, Profile};
 use core_paging::Access;
-use core_sched_policy::Weight;
+use core_sched_policy::{PolicyKind, Weight};
 use kernel_arch::context::UserStart;
 use kernel_arch::{log, println, stop, time};
 use kernel_mm::OutOfMemory;
@@ -90,9 +90,10 @@ pub fn run(machine: &'static Machine) -> Option<core::convert::Infallible> {
     if machine.clock.is_none() {
         crate::boot::give_up("processes need a clock, and this machine has none that can be read");
     }
-    FAST_PATH.store(machine.words().value("fastpath") != Some("off"), Ordering::Relaxed);
+    FAST_PATH.store(machine.options.fast_path, Ordering::Relaxed);
+    let policy = if machine.options.eevdf { PolicyKind::Eevdf } else { PolicyKind::Wfq };
     let secret = [time::ticks(), sched::clock() ^ manifest.data.as_ptr().addr() as u64];
-    if system::create(sched::clock(), secret).is_err() {
+    if system::create(sched::clock(), policy, secret).is_err() {
         crate::boot::give_up("not enough memory for the system's tables");
     }
     if let Err(refusal) = start_all(machine, manifest.data) {

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_park::Waiter;
 use core_sched::{CpuId, CpuSet};
+use core_sched_policy::PolicyKind;
 use core_thread::ThreadKey;
 use core_timer::{DeadlineQueue, Timer};
 use kernel_arch::cpu::{self, PerCpu};
@@ -80,7 +81,11 @@ pub struct System {
 static SYSTEM: Once<System> = Once::new();
 
 /// Makes the tables; once, on the boot CPU.
-pub fn create(now_ns: u64, park_secret: [u64; 2]) -> Result<&'static System, OutOfMemory> {
+pub fn create(
+    now_ns: u64,
+    policy: PolicyKind,
+    park_secret: [u64; 2],
+) -> Result<&'static System, OutOfMemory> {
     let blocks = cpu::all();
     let ids =
         || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
@@ -94,7 +99,7 @@ pub fn create(now_ns: u64, park_secret: [u64; 2]) -> Result<&'static System, Out
         resched: AtomicBool::new(false),
         counters: Counters::new(),
     }))?;
-    let queues = leak(ids().map(|(id, _)| RunQueue::new(id, now_ns)))?;
+    let queues = leak(ids().map(|(id, _)| RunQueue::with_policy(id, policy, now_ns)))?;
     let first = CpuId::new(0).ok_or(OutOfMemory)?;
     let threads = thread_count();
     let system = System {
@@ -108,6 +113,7 @@ pub fn create(now_ns: u64, park_secret: [u64; 2]) -> Result<&'static System, Out
         sleeps: leak((0..MAX_SLEEPS as u32).map(Sleep::new))?,
         park: ParkTable::new(leak((0..threads).map(|_| Waiter::new()))?, park_secret),
     };
+    smp_lock::watch(|| Some(cpu::this().index() as usize));
     Ok(SYSTEM.call_once(|| system))
 }
 

@@ -61,8 +61,10 @@ pub struct Thread {
     pub ring_number: AtomicU32,
     /// The pending PARK: which wait, and its cell.
     pub park_ticket: AtomicU32,
-    /// See `park_ticket`.
-    pub park_cell: AtomicU32,
+    /// See `park_ticket`; 0 while there is none.
+    pub park_cell: AtomicU64,
+    /// When that PARK times out.
+    pub park_deadline_ns: AtomicU64,
     /// The next free record, or the next to be reaped.
     pub next: AtomicU32,
 }
@@ -98,7 +100,8 @@ impl Thread {
             lifecycle: TicketLock::new(None),
             ring_number: AtomicU32::new(0),
             park_ticket: AtomicU32::new(0),
-            park_cell: AtomicU32::new(0),
+            park_cell: AtomicU64::new(0),
+            park_deadline_ns: AtomicU64::new(0),
             next: AtomicU32::new(if has_next { slot + 1 } else { NO_THREAD }),
         }
     }
@@ -244,6 +247,7 @@ fn prepare(
     start.capset = process.capset_address();
     thread.process.store(process.slot(), Ordering::Relaxed);
     thread.exit_code.store(0, Ordering::Relaxed);
+    thread.park_cell.store(0, Ordering::Relaxed);
     thread.ring_number.store(parts.number, Ordering::Relaxed);
     *thread.lifecycle.lock() =
         Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });

@@ -185,7 +185,7 @@ fn serve(system: &'static System, timer: u32, now_ns: u64) {
     if let Some(thread) = system.thread(timer) {
         crate::enter::time_is_up(thread);
     } else if let Some(thread) = system.thread(timer.wrapping_sub(threads)) {
-        park::time_is_up(thread);
+        park::time_is_up(thread, now_ns);
     } else if let Some(sleep) = system.sleeps.get(timer.wrapping_sub(2 * threads) as usize) {
         let thread = ThreadKey::from_bits(sleep.thread.load(Ordering::Relaxed));
         let party = Party { thread, cell: sleep.cell.load(Ordering::Relaxed), room: 0 };

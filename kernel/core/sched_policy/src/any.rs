@@ -140,6 +140,16 @@ impl Policy for AnyPolicy {
         }
     }
 
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        if self.is_wfq() {
+            let mut wfq = self.wfq();
+            wfq.ended(start, weight, weights);
+            self.state.now = wfq.virtual_now();
+        } else {
+            self.state.ended(start, weight, weights);
+        }
+    }
+
     #[inline]
     fn running(&mut self, virtual_ns: u64, weight: Weight) {
         if !self.is_wfq() {
