@@ -409,7 +409,13 @@ PROOFS = {
         "//abi/ring:abi_ring_dispatch_replay",
         "//schema:schema_dispatch_replay",
         "//abi/report:abi_report_test",
+        "//kernel/core/cap:core_cap_operations_replay",
         "//kernel/core/elf:core_elf_parse_replay",
+        "//kernel/core/ledger:core_ledger_operations_replay",
+        "//kernel/core/park:core_park_operations_replay",
+        "//kernel/core/thread:core_thread_operations_replay",
+        "//kernel/core/timer:core_timer_operations_replay",
+        "//kernel/core/vm:core_vm_operations_replay",
         "//schema:schema_hostile_calls",
     ],
     "Q6": [
