@@ -381,6 +381,11 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
     ],
+    "M13": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/threads:threads_qemu_1d_checked",
+    ],
     "M15": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",

@@ -103,11 +103,21 @@ pub fn timer_pass(thread: &'static Thread) {
     });
 }
 
+/// Operations between two preemption points of a pass.
+const BREATH: u32 = 4;
+/// NOPs that complete under one lock.
+const MOST_NOPS: u32 = 128;
+
 /// Dispatches the SQEs of one pass.
 #[inline]
 fn pass(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
     let mut head = pass.head();
+    let mut taken = 0_u32;
     while let Some(at) = head {
+        taken += 1;
+        if taken.is_multiple_of(BREATH) {
+            sched::breathe();
+        }
         head = if at.is_nop() {
             finish_nops(caller, pass, at)
         } else {
@@ -128,7 +138,8 @@ fn finish_nops(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>, first: Head)
     let (ring, cq, waiting) = completions.parts()?;
     let mut batch = ring.kernel.batch(cq);
     let mut head = Some(first);
-    while let Some(nop) = head.take_if(|head| head.is_nop()) {
+    for _ in 0..MOST_NOPS {
+        let Some(nop) = head.take_if(|head| head.is_nop()) else { break };
         batch.post(pass.take(&nop), &Outcome::plain(Status::Ok));
         head = pass.head();
     }

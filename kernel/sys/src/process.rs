@@ -142,6 +142,9 @@ pub struct Members {
     next_ring: u32,
 }
 
+/// Thread records looked at between two preemption points.
+const BREATH_RECORDS: usize = 256;
+
 /// Numbers address spaces for park keys.
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(1);
 
@@ -317,12 +320,15 @@ impl Process {
             return;
         }
         let me = system::here().current().map(Thread::slot);
-        for thread in the().threads.iter().filter(|t| t.process_slot() == self.slot()) {
-            // A thread that closes its own process ends by itself.
-            if Some(thread.slot()) == me {
-                continue;
+        for (n, thread) in the().threads.iter().enumerate() {
+            if n.is_multiple_of(BREATH_RECORDS) {
+                sched::breathe();
             }
-            kill(thread, thread.key());
+            // A thread that closes its own process ends by itself.
+            let is_other = Some(thread.slot()) != me && thread.process_slot() == self.slot();
+            if is_other {
+                kill(thread, thread.key());
+            }
         }
     }
 

@@ -26,11 +26,11 @@ use smp_ipi::Requests;
 use smp_lock::TicketLock;
 
 /// Pending operations claimed in one step.
-const OPERATIONS_PER_STEP: usize = 16;
+const OPERATIONS_PER_STEP: usize = 4;
 /// Capability slots or call records looked at in one step.
-const SLOTS_PER_STEP: u32 = 32;
+const SLOTS_PER_STEP: u32 = 8;
 /// Frames given back in one step.
-const FRAMES_PER_STEP: u64 = 32;
+const FRAMES_PER_STEP: u64 = 4;
 
 /// The threads to be taken apart, newest first, by their `next`.
 static DEAD: TicketLock<u32> = TicketLock::new(NO_THREAD);

@@ -444,6 +444,20 @@ pub fn before_user(me: &'static Cpu, thread: &'static Thread) {
     }
 }
 
+/// A preemption point in a long operation of the current thread, which holds no lock: what is pending
+/// is served, and those that are due run first.
+pub fn breathe() {
+    section::end("a preemption point");
+    kernel_arch::cpu::let_interrupts_in();
+    section::begin();
+    let me = here();
+    if me.resched.load(Ordering::Relaxed)
+        && let Some(thread) = me.current()
+    {
+        give_way(thread, Requeue::Preempted);
+    }
+}
+
 // ---- interrupts --------------------------------------------------------------------------------
 
 /// The timer's deadline has passed.
@@ -462,6 +476,9 @@ pub fn timer(from_user: bool) {
             rearm(me);
         }
         leave_interrupt(thread);
+    } else if me.current.load(Ordering::Relaxed) != NO_THREAD && slice_is_over(me, now) {
+        // At a preemption point: the thread gives way when it goes on.
+        me.resched.store(true, Ordering::Relaxed);
     }
     // An idle CPU looks at its queue next and arms what it needs. There is no slice to be armed for:
     // the end of the last one has passed, and would interrupt again before the CPU comes to look.
@@ -523,10 +540,12 @@ pub fn interrupt(from_user: bool) {
         return;
     }
     reaper::step();
-    if from_user && let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) {
-        if requests.contains(Requests::RESCHEDULE) {
-            me.resched.store(true, Ordering::Relaxed);
-        }
+    let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else { return };
+    if requests.contains(Requests::RESCHEDULE) {
+        me.resched.store(true, Ordering::Relaxed);
+    }
+    // At a preemption point the thread gives way when it goes on, and dies when it leaves.
+    if from_user {
         rearm(me);
         leave_interrupt(thread);
     }

@@ -328,9 +328,11 @@ pub fn process_ended(process: &'static Process) {
         let members = process.members.lock();
         (members.name, members.is_essential)
     };
-    log!("process", "\"{}\" ended with {code}", name.as_str());
     process.vacate();
     if code != 0 {
+        log!("process", "\"{}\" ended with {code}", name.as_str());
+        // What a person is told does not count.
+        section::begin();
         let _ = FIRST_FAILURE.compare_exchange(
             0,
             code.cast_unsigned(),

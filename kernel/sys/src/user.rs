@@ -69,6 +69,8 @@ pub fn fault(frame: &TrapFrame) -> ! {
     console::print(format_args!("thread {}\n{frame}", thread.slot()));
     console::print(format_args!("backtrace\n"));
     symbols::print_user_backtrace(&process.space, frame);
+    // What a person is told does not count.
+    section::begin();
     end_process(thread, process, FAULT_EXIT_CODE - i64::from(vector.0))
 }
 
