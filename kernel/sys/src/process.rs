@@ -317,12 +317,14 @@ impl Process {
             return;
         }
         let me = system::here().current().map(Thread::slot);
-        for thread in the().threads.iter().filter(|t| t.process_slot() == self.slot()) {
+        for thread in the().threads {
+            // Its name before whose it is: a record that is another process's by the time it is asked
+            // has another name by then, and the kill of this one finds nobody.
+            let key = thread.key();
             // A thread that closes its own process ends by itself.
-            if Some(thread.slot()) == me {
-                continue;
+            if thread.process_slot() == self.slot() && Some(thread.slot()) != me {
+                kill(thread, key);
             }
-            kill(thread, thread.key());
         }
     }
 
