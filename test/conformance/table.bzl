@@ -243,37 +243,90 @@ PROOFS = {
     "B9": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
+    "B10": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
     ],
     "B11": [
         "//schema/wire:schema_wire_exception",
         "//schema:schema_round_trip",
+        "//test/qemu/runtime:runtime_1d_checked",
     ],
     "B14": ["//abi/ring:abi_ring_hostile"],
     "B17": ["//abi/types:abi_types_golden"],
+    "B18": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
     "C1": [
         "//kernel/core/cap:core_cap_model",
         "//kernel/core/cap:core_cap_table",
     ],
-    "C4": ["//kernel/core/cap:core_cap_transfer"],
+    "C3": [
+        "//schema:schema_ordinals",
+        "//schema:schema_round_trip",
+        "//schema:schema_round_trip_made",
+    ],
+    "C4": [
+        "//kernel/core/cap:core_cap_transfer",
+        "//schema:schema_transferability",
+    ],
     "C5": [
         "//kernel/core/manifest:core_manifest_corrupt",
         "//kernel/core/manifest:core_manifest_model",
         "//test/rules/manifest:accepted",
         "//test/rules/manifest:refusals",
     ],
+    "C6": [
+        "//kernel/core/ledger:core_ledger_cases",
+        "//kernel/core/ledger:core_ledger_property",
+    ],
+    "C7": [
+        "//kernel/core/ledger:core_ledger_account",
+        "//kernel/core/ledger:core_ledger_property",
+        "//kernel/core/ledger:a_charge_is_released_once",
+    ],
     "C8": [
         "//kernel/core/elf:core_elf_model",
         "//kernel/core/elf:core_elf_table",
+        "//test/rules/programs:programs_test",
     ],
-    "C12": ["//schema:schema_layout"],
+    "C10": [
+        "//kernel/core/vm:core_vm_cases",
+        "//kernel/core/vm:core_vm_property",
+        "//kernel/core/vm:core_vm_test",
+    ],
+    "C11": ["//kernel/core/vm:core_vm_cases"],
+    "C12": [
+        "//schema:schema_layout",
+        "//schema:schema_ordinals",
+    ],
+    "C13": ["//kernel/core/cap:core_cap_table"],
     "T2": ["//kernel/core/thread:core_thread_stale"],
+    "T3": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
+    "T4": ["//kernel/core/ledger:core_ledger_cases"],
     "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
-    "T7": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T7": [
+        "//kernel/core/thread:core_thread_lifecycle_table",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
+    ],
     "T8": ["//kernel/core/thread:core_thread_lifecycle_table"],
-    "T13": ["//kernel/core/elf:core_elf_test"],
+    "T13": [
+        "//kernel/core/elf:core_elf_test",
+        "//test/rules/programs:programs_test",
+    ],
     "K1": [
         "//kernel/smp/park:smp_park_meet",
         "//kernel/core/park:core_park_property",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
     ],
     "K2": [
         "//kernel/core/park:core_park_property",
@@ -282,14 +335,17 @@ PROOFS = {
     "I1": [
         "//kernel/core/endpoint:core_endpoint_model",
         "//kernel/core/endpoint:core_endpoint_cases",
+        "//test/qemu/runtime:runtime_4r_release",
     ],
     "I2": ["//kernel/core/endpoint:core_endpoint_table"],
+    "I5": ["//test/bench:guest"],
     "I6": ["//kernel/core/endpoint:core_endpoint_cases"],
     "I7": ["//kernel/core/endpoint:core_endpoint_cases"],
     "S1": [
         "//kernel/smp/rq:smp_rq_property",
         "//kernel/smp/rq:smp_rq_cost",
     ],
+    "S2": ["//kernel/smp/lock:smp_lock_classes"],
     "S3": ["//kernel/core/sched:core_sched_property"],
     "S4": ["//kernel/core/sched_policy:core_sched_policy_property"],
     "S5": [
@@ -305,6 +361,10 @@ PROOFS = {
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
     ],
+    "M6": [
+        "//kernel/core/tlb:core_tlb_exhaustive",
+        "//kernel/core/tlb:core_tlb_return_to_user",
+    ],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
@@ -316,6 +376,10 @@ PROOFS = {
     "M11": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
+    ],
+    "M12": [
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/runtime:runtime_4r_release",
     ],
     "M15": [
         "//test/qemu/user:user_1d_checked",
@@ -331,6 +395,11 @@ PROOFS = {
         "//abi/ring:abi_ring_owner",
         "//abi/ring:abi_ring_ownership",
     ],
+    "U4": [
+        "//kernel/smp/trace:smp_trace_buffer",
+        "//kernel/smp/trace:smp_trace_cost",
+        "//kernel/smp/trace:smp_trace_session",
+    ],
     "Q1": [
         "//kernel/core/frames:core_frames_model",
         "//kernel/core/paging:core_paging_model",
@@ -340,7 +409,14 @@ PROOFS = {
         "//abi/ring:abi_ring_dispatch_replay",
         "//schema:schema_dispatch_replay",
         "//abi/report:abi_report_test",
+        "//kernel/core/cap:core_cap_operations_replay",
         "//kernel/core/elf:core_elf_parse_replay",
+        "//kernel/core/ledger:core_ledger_operations_replay",
+        "//kernel/core/park:core_park_operations_replay",
+        "//kernel/core/thread:core_thread_operations_replay",
+        "//kernel/core/timer:core_timer_operations_replay",
+        "//kernel/core/vm:core_vm_operations_replay",
+        "//schema:schema_hostile_calls",
     ],
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",

@@ -8,6 +8,7 @@ use crate::system::the;
 use crate::thread::{OwnRing, Thread, Waiting};
 use crate::{sched, timers};
 use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
+use core_endpoint::Ended;
 use core_thread::{Ticket, WakeVerdict};
 use smp_pending::{Operation, Target};
 
@@ -44,6 +45,14 @@ pub fn complete(party: Party, outcome: &Outcome) {
     complete_with(party, false, |ring, cq, credit, _| ring.kernel.post(cq, credit, outcome));
 }
 
+/// Completes an operation that a service ended by the way.
+pub fn complete_ended(what: Ended<Party, Party>) {
+    match what {
+        Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
+        Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
+    }
+}
+
 /// Completes an operation with the words of a payload, at most a slot.
 pub fn complete_words(party: Party, outcome: &Outcome, words: &[u64; INLINE_WORDS]) {
     complete_with(party, false, |ring, cq, credit, _| {
@@ -62,11 +71,13 @@ pub fn complete_with(
     let Some(thread) = the().thread(party.thread.slot) else { return };
     let Some(mut completions) = thread.completions_of(party.thread.generation) else { return };
     let Some((ring, cq, waiting)) = completions.parts() else { return };
-    let Some(cell) = ring.shared.get(party.cell) else { return };
+    let Some(cell) = ring.shared.cells.get(party.cell) else { return };
     let operation = cell.operation();
     timers::settle(cell);
+    // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
+    // once and needs the cell.
+    ring.shared.cells.give_back(party.cell);
     let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
-    ring.shared.give_back(party.cell);
     let due = due(waiting, posted);
     drop(completions);
     if let Some(due) = due {
@@ -79,7 +90,7 @@ pub fn retarget(party: Party, target: Target) {
     if let Some(thread) = the().thread(party.thread.slot)
         && let Some(mut completions) = thread.completions_of(party.thread.generation)
         && let Some((ring, ..)) = completions.parts()
-        && let Some(cell) = ring.shared.get(party.cell)
+        && let Some(cell) = ring.shared.cells.get(party.cell)
     {
         cell.set_target(target);
     }
@@ -90,5 +101,5 @@ pub fn operation_of(party: Party) -> Option<Operation> {
     let thread = the().thread(party.thread.slot)?;
     let mut completions = thread.completions_of(party.thread.generation)?;
     let (ring, ..) = completions.parts()?;
-    Some(ring.shared.get(party.cell)?.operation())
+    Some(ring.shared.cells.get(party.cell)?.operation())
 }

@@ -5,11 +5,12 @@
 
 use crate::complete::{self, due};
 use crate::process::{Party, ProcessKey};
-use crate::system::{self, here};
+use crate::system::{self, Cpu, System};
 use crate::thread::{OwnRing, Thread};
 use crate::{fastpath, ipc, object, park, sched, timers};
-use abi_ring::{Accepted, Credit, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
-use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Status};
+use abi_ring::{Credit, Head, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
+use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Opcode, Status};
+use core::sync::atomic::Ordering;
 use core_sched::Requeue;
 use core_thread::{ParkVerdict, ResumeVerdict};
 use kernel_mm::space::PinnedRing;
@@ -22,21 +23,53 @@ pub struct Caller<'r> {
     pub thread: &'static Thread,
     /// Its ring.
     pub ring: &'r OwnRing,
+    /// The tables.
+    pub system: &'static System,
 }
 
 /// The syscall: dispatches the calling thread's ring and waits.
 pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
-    let Some(thread) = here().current() else { system::defect("a syscall without a thread") };
+    let system = system::the();
+    let me = system.here();
+    me.counters.syscalls.bump();
+    let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else {
+        system::defect("a syscall without a thread");
+    };
     let entered = thread
         .machine
-        .with_own_ring(|ring| enter(Caller { thread, ring }, min_complete, timeout_ns));
+        .with_own_ring(|ring| enter(Caller { thread, ring, system }, me, min_complete, timeout_ns));
     match entered {
         Some(result) => result.0,
         None => system::defect("a thread without a ring"),
     }
 }
 
-fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult {
+#[inline(always)]
+fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u64) -> EnterResult {
+    let ring = &caller.ring.kernel;
+    if timeout_ns == 0 && ring.is_drained() {
+        // Nothing to do and nothing to wait for.
+        sched::before_user(me, caller.thread);
+        return EnterResult::new(ring.count(), 0);
+    }
+    if min_complete == 1
+        && timeout_ns == NEVER
+        && matches!(ring.glance(), CALL | RETURN)
+        && let Ok(mut taken) = ring.begin(Visitor::Syscall)
+        && let Some(next) = fastpath::exchange(caller, &mut taken)
+    {
+        drop(taken);
+        return fastpath::wait(caller, me, next);
+    }
+    dispatch_and_wait(caller, min_complete, timeout_ns)
+}
+
+const CALL: u8 = Opcode::Call as u8;
+const RETURN: u8 = Opcode::Return as u8;
+
+/// The general path.
+#[inline(never)]
+fn dispatch_and_wait(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult {
     let ring = &caller.ring.kernel;
     let begun = match ring.begin(Visitor::Syscall) {
         Err(Refusal::Polled) => ring.borrow(),
@@ -44,13 +77,6 @@ fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult 
     };
     let flags = match begun {
         Ok(mut taken) => {
-            if min_complete == 1
-                && timeout_ns == NEVER
-                && let Some(next) = fastpath::exchange(caller, &mut taken)
-            {
-                drop(taken);
-                return fastpath::wait(caller, next);
-            }
             pass(caller, &mut taken);
             if taken.stop() == Stop::CqFull { EnterFlags::CQ_FULL } else { 0 }
         }
@@ -64,7 +90,7 @@ fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult 
     if count < want && timeout_ns != 0 && flags == 0 {
         count = wait(caller, want, timeout_ns);
     }
-    sched::before_user(caller.thread);
+    sched::before_user(system::here(), caller.thread);
     EnterResult::new(count, flags)
 }
 
@@ -72,7 +98,7 @@ fn enter(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult 
 pub fn timer_pass(thread: &'static Thread) {
     thread.machine.with_own_ring(|ring| {
         if let Ok(mut taken) = ring.kernel.begin(Visitor::Timer) {
-            pass(Caller { thread, ring }, &mut taken);
+            pass(Caller { thread, ring, system: system::the() }, &mut taken);
         }
     });
 }
@@ -80,12 +106,34 @@ pub fn timer_pass(thread: &'static Thread) {
 /// Dispatches the SQEs of one pass.
 #[inline]
 fn pass(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
-    while let Some(Accepted { credit, request }) = pass.next() {
-        match request {
-            Ok(request) => dispatch(caller, credit, request),
-            Err(status) => caller.finish(credit, &Outcome::plain(status)),
-        }
+    let mut head = pass.head();
+    while let Some(at) = head {
+        head = if at.is_nop() {
+            finish_nops(caller, pass, at)
+        } else {
+            let credit = pass.take(&at);
+            match at.decode(&caller.ring.kernel) {
+                Ok(request) => dispatch(caller, credit, request),
+                Err(status) => caller.finish(credit, &Outcome::plain(status)),
+            }
+            pass.head()
+        };
     }
+}
+
+/// Completes a NOP and all that follow it under one lock; the first SQE that is none.
+#[inline]
+fn finish_nops(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>, first: Head) -> Option<Head> {
+    let mut completions = caller.thread.machine.completions()?;
+    let (ring, cq, waiting) = completions.parts()?;
+    let mut batch = ring.kernel.batch(cq);
+    let mut head = Some(first);
+    while let Some(nop) = head.take_if(|head| head.is_nop()) {
+        batch.post(pass.take(&nop), &Outcome::plain(Status::Ok));
+        head = pass.head();
+    }
+    let _ = due(waiting, batch.publish());
+    head
 }
 
 /// Carries out one operation, or leaves it pending.
@@ -145,7 +193,7 @@ impl Caller<'_> {
         payload: Payload,
         room: Room,
     ) -> Party {
-        let Ok((cell, place)) = self.ring.shared.take() else {
+        let Ok((cell, place)) = self.ring.shared.cells.take() else {
             system::defect("more operations are pending than completions are owed");
         };
         let user_data = credit.into_bits();
@@ -168,22 +216,23 @@ impl Caller<'_> {
     /// Says what a kept operation waits for.
     #[inline]
     pub fn aim(self, party: Party, target: Target) {
-        if let Some(cell) = self.ring.shared.get(party.cell) {
+        if let Some(cell) = self.ring.shared.cells.get(party.cell) {
             cell.set_target(target);
         }
     }
 
     /// Takes back a kept operation that nobody else knows of, to complete it at once.
     pub fn unkeep(self, party: Party) -> Credit {
-        let cell = self.ring.shared.get(party.cell);
+        let cell = self.ring.shared.cells.get(party.cell);
         cell.inspect(|cell| timers::settle(cell));
         let user_data = cell.map_or(0, smp_pending::Cell::user_data);
-        self.ring.shared.give_back(party.cell);
+        self.ring.shared.cells.give_back(party.cell);
         Credit::from_bits(user_data)
     }
 }
 
 /// Waits until there are `want` completions or the time is up; how many there are.
+#[inline(never)]
 pub fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
     let thread = caller.thread;
     let deadline_ns = (timeout_ns != NEVER).then(|| sched::clock().saturating_add(timeout_ns));
@@ -262,7 +311,7 @@ fn release(caller: Caller<'_>, slot: CapSlot) -> Status {
 
 /// CANCEL: ends the pending operation of this ring with that user data.
 fn cancel(caller: Caller<'_>, user_data: u64) -> Status {
-    let found = caller.ring.shared.busy(0).find(|(_, cell)| cell.user_data() == user_data);
+    let found = caller.ring.shared.cells.busy(0).find(|(_, cell)| cell.user_data() == user_data);
     let Some((index, cell)) = found else { return Status::NotFound };
     let party = Party { thread: caller.thread.key(), cell: index, room: 0 };
     if claim(caller.thread, party, cell.target()) {
@@ -287,7 +336,7 @@ pub fn claim(thread: &'static Thread, party: Party, target: Target) -> bool {
                 return false;
             };
             let Some((ring, ..)) = held.parts() else { return false };
-            let is_ours = ring.shared.get(party.cell).is_some_and(timers::claim_sleep);
+            let is_ours = ring.shared.cells.get(party.cell).is_some_and(timers::claim_sleep);
             if is_ours {
                 thread.process().sleep_ended();
             }

@@ -17,6 +17,8 @@ use zerocopy::IntoBytes;
 const BUFFER_WORDS: usize = MAX_COPY_BYTES / 8;
 /// The word of an inline slot that holds a call's deadline.
 const DEADLINE_WORD: usize = INLINE_WORDS - 1;
+/// Where that word begins.
+const DEADLINE_OFFSET: u32 = (INLINE_BYTES - 8) as u32;
 
 /// Which side a message could not be moved for, and what to tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,10 @@ impl Message<'_> {
         let mut words = [0; INLINE_WORDS];
         let mut outcome = self.outcome;
         match room {
+            // The deadline has the last word of the slot: a payload that needs it does not fit.
+            Room::Inline if self.deadline_ns != 0 && length > DEADLINE_OFFSET => {
+                return Err(Fault::Source(Status::ParamsTooLarge));
+            }
             Room::Inline => self.fetch(0, words.as_mut_bytes(), length as usize)?,
             Room::Address { address, .. } => {
                 outcome.flags |= CqeFlags::BY_ADDRESS;

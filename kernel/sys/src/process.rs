@@ -17,7 +17,7 @@ use core_manifest::{Name, Profile};
 use core_thread::{CloseVerdict, KillVerdict, LeaveVerdict, Roster, ThreadKey};
 use kernel_mm::fallible::try_push;
 use kernel_mm::space::{AddressSpace, PinnedRing, SpaceError};
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 
 /// A thread's pending operation, as others name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Process {
         Self {
             space: AddressSpace::new(),
             caps: TicketLock::new(None),
-            service: TicketLock::new(None),
+            service: TicketLock::with_class(LockClass::Endpoint, None),
             members: TicketLock::new(Members {
                 roster: Roster::new(),
                 charged: 0,
@@ -377,7 +377,7 @@ impl Process {
     }
 
     /// What a slot of its table holds.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, slot: abi_types::CapSlot) -> Result<Cap<Object>, Status> {
         let caps = self.caps.lock();
         let table = caps.as_ref().ok_or(Status::Disconnected)?;
@@ -385,6 +385,12 @@ impl Process {
             Ok(cap) => Ok(*cap),
             Err(CapError::Disconnected | CapError::Revoked) => Err(Status::Disconnected),
         }
+    }
+}
+
+impl core::fmt::Debug for Process {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "process {:?}", self.key())
     }
 }
 

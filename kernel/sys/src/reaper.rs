@@ -9,7 +9,7 @@
 //! serving ends; its ring and stack are taken; its joiner completes; its process lets go of it. For a
 //! process: capabilities, calls, memory, the record.
 
-use crate::complete::complete;
+use crate::complete::complete_ended;
 use crate::enter;
 use crate::object::{self, threads};
 use crate::process::{Party, Process};
@@ -18,10 +18,8 @@ use crate::start;
 use crate::system::{self, NO_THREAD, here, the};
 use crate::thread::{self, Thread};
 use crate::timers;
-use abi_ring::Outcome;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_cap::DrainVerdict;
-use core_endpoint::Ended;
 use core_thread::{RecycleVerdict, ThreadKey};
 use kernel_mm::space::StillInUse;
 use smp_ipi::Requests;
@@ -176,7 +174,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
         let Some(mut held) = thread.completions_of(key.generation) else { return true };
         let Some((ring, ..)) = held.parts() else { return true };
         let Some((index, target)) =
-            ring.shared.busy(0).next().map(|(index, cell)| (index, cell.target()))
+            ring.shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
         else {
             return true;
         };
@@ -190,13 +188,13 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
         // Whoever has it instead finds the cell given back, and nobody to tell.
         let Some(mut held) = thread.completions_of(key.generation) else { return true };
         let Some((ring, ..)) = held.parts() else { return true };
-        if let Some(cell) = ring.shared.get(index) {
+        if let Some(cell) = ring.shared.cells.get(index) {
             if !is_ours && target == smp_pending::Target::Sleep && cell.timer().is_some() {
                 thread.process().sleep_ended();
             }
             timers::settle(cell);
         }
-        ring.shared.give_back(index);
+        ring.shared.cells.give_back(index);
     }
     false
 }
@@ -204,14 +202,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
 /// The calls a thread was serving end, and so do its receives.
 fn stop_serving(process: &'static Process, key: ThreadKey) {
     if let Some(service) = process.service.lock().as_mut() {
-        service.calls.receiver_exit(|party| party.thread == key, end);
-    }
-}
-
-fn end(what: Ended<Party, Party>) {
-    match what {
-        Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
-        Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
+        service.calls.receiver_exit(|party| party.thread == key, complete_ended);
     }
 }
 
@@ -283,7 +274,7 @@ fn drain_calls(process: &'static Process) -> Option<Stage> {
     let mut service = process.service.lock();
     let Some(service) = service.as_mut() else { return Some(Stage::Memory) };
     service.calls.shut();
-    Some(match service.calls.drain(SLOTS_PER_STEP, end) {
+    Some(match service.calls.drain(SLOTS_PER_STEP, complete_ended) {
         core_endpoint::DrainVerdict::More => Stage::Calls,
         core_endpoint::DrainVerdict::Done => Stage::Memory,
     })

@@ -7,9 +7,9 @@
 //!
 //! * [`idle`]: what a CPU does without threads. [`interrupt`]: what others ask of it.
 
-use crate::system::{self, Cpu, NO_THREAD, here, the};
+use crate::system::{self, Cpu, NO_THREAD, System, here, the};
 use crate::thread::Thread;
-use crate::{reaper, timers};
+use crate::{reaper, section, timers};
 use core::sync::atomic::Ordering;
 use core_sched::place::{self, Situation};
 use core_sched::{CpuId, CpuSet, DirectOffer, Enqueued, MayRun, Requeue, balance};
@@ -299,6 +299,7 @@ fn go(choice: &Choice, after: After, data: u64) {
     me.current.store(slot, Ordering::Relaxed);
     me.resched.store(false, Ordering::Relaxed);
     me.counters.switches.bump();
+    section::end("a switch");
     if context::switch_to(to, after, data).is_err() {
         system::defect("a claimed context cannot be switched to");
     }
@@ -362,10 +363,15 @@ pub fn block(thread: &'static Thread) {
 /// The current thread, which has announced its wait, stops, and `next`, whose wait the caller has
 /// claimed, runs in its place. `false` if the queue wants otherwise; nothing changed then.
 #[inline]
-pub fn hand_over(thread: &'static Thread, next: &'static Thread) -> bool {
+pub fn hand_over(
+    system: &'static System,
+    me: &'static Cpu,
+    thread: &'static Thread,
+    next: &'static Thread,
+) -> bool {
+    let Some(queue) = system.queues.get(me.id.index()) else { return false };
     let now = clock();
-    let me = here();
-    let mut queue = queue_of(me.id).lock();
+    let mut queue = queue.lock();
     let Ok(handed) = queue.hand_off(&thread.node, &next.node, now) else { return false };
     drop(queue);
     if let Some(at) = handed.slice_end_ns {
@@ -374,6 +380,7 @@ pub fn hand_over(thread: &'static Thread, next: &'static Thread) -> bool {
     me.current.store(next.slot(), Ordering::Relaxed);
     me.counters.switches.bump();
     me.counters.handoffs_taken.bump();
+    section::end("a hand-off");
     if context::switch_to(next.machine.context(), after_park, thread.key().to_bits()).is_err() {
         system::defect("a claimed context cannot be switched to");
     }
@@ -383,7 +390,7 @@ pub fn hand_over(thread: &'static Thread, next: &'static Thread) -> bool {
 /// A thread that was claimed out of its wait has been killed: it never runs again.
 pub fn end_claimed(thread: &'static Thread) {
     let mut queue = home_queue(thread);
-    sound(queue.with(&thread.node, |queue, item, entity| queue.end_resting(item, entity)));
+    sound(queue.with(&thread.node, |queue, _, entity| queue.drop_resting(entity)));
     drop(queue);
     reaper::bury(thread);
 }
@@ -421,14 +428,14 @@ pub fn end(thread: &'static Thread) -> ! {
     me.current.store(slot, Ordering::Relaxed);
     me.resched.store(false, Ordering::Relaxed);
     me.counters.switches.bump();
+    section::end("the end of a thread");
     let _ = context::end_and_switch_to(to, after_end, thread.key().to_bits());
     system::defect("a claimed context cannot be switched to")
 }
 
 /// What a thread does last before it returns to user mode: those it owes the CPU to come first.
 #[inline]
-pub fn before_user(thread: &'static Thread) {
-    let me = here();
+pub fn before_user(me: &'static Cpu, thread: &'static Thread) {
     if me.direct.load(Ordering::Relaxed) {
         settle_direct(me);
     }
@@ -527,7 +534,7 @@ pub fn interrupt(from_user: bool) {
 
 /// The last thing before an interrupted thread goes on.
 fn leave_interrupt(thread: &'static Thread) {
-    before_user(thread);
+    before_user(here(), thread);
     if thread.state.is_killed() {
         end(thread);
     }
@@ -539,6 +546,7 @@ fn leave_interrupt(thread: &'static Thread) {
 pub fn idle() -> ! {
     let me = here();
     loop {
+        section::end("a turn of the idle loop");
         me.machine.run_job();
         let _ = me.requests.take();
         reaper::step();
@@ -589,8 +597,10 @@ fn rest(me: &'static Cpu) {
         if let Some(at) = timers::next(me) {
             arm(at);
         }
+        section::end("idle");
         // Interrupts are off since before the look, and on for this one instruction.
         kernel_arch::cpu::wait_for_interrupt();
+        section::begin();
     } else if stealable {
         // What can be seen and not taken yet is on its way off another CPU.
         kernel_arch::cpu::relax();

@@ -18,12 +18,19 @@ use smp_lock::TicketLock;
 use smp_pending::{Cell, Cells};
 use smp_rq::{Node, lock_home};
 
-/// The cells of a thread's pending operations.
-pub type Pending = Cells<Vec<Cell>, Vec<AtomicU64>>;
-/// A thread's ring with its pending operations.
-pub type OwnRing = Ring<Pending>;
+/// What a thread keeps with its ring, for as long as it lives.
+#[derive(Debug)]
+pub struct Own {
+    /// The cells of its pending operations.
+    pub cells: Cells<Vec<Cell>, Vec<AtomicU64>>,
+    /// Its process.
+    pub process: &'static Process,
+}
+
+/// A thread's ring with what it keeps there.
+pub type OwnRing = Ring<Own>;
 /// The completion side of a thread's ring, locked.
-pub type Completing<'t> = Completions<'t, Pending, Waiting>;
+pub type Completing<'t> = Completions<'t, Own, Waiting>;
 
 /// What a thread waits for in `cap_enter`; guarded by its completion lock.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +50,7 @@ pub struct Thread {
     /// Its place in run queues.
     pub node: Node,
     /// Registers, stack, ring.
-    pub machine: UserThread<Pending, Waiting>,
+    pub machine: UserThread<Own, Waiting>,
     slot: u32,
     process: AtomicU32,
     /// What it exits with.
@@ -52,16 +59,15 @@ pub struct Thread {
     pub lifecycle: TicketLock<Option<Lifecycle>>,
     /// Which place of the ring arena its ring has.
     pub ring_number: AtomicU32,
-    /// The last PARK: which wait it is.
+    /// The pending PARK: which wait, and its cell.
     pub park_ticket: AtomicU32,
-    /// The cell of the pending PARK, or [`NO_CELL`]. Set by the thread, taken by who claims the wait.
-    pub park_cell: AtomicU32,
+    /// See `park_ticket`; 0 while there is none.
+    pub park_cell: AtomicU64,
+    /// When that PARK times out.
+    pub park_deadline_ns: AtomicU64,
     /// The next free record, or the next to be reaped.
     pub next: AtomicU32,
 }
-
-/// In the place of a cell: none.
-pub const NO_CELL: u32 = u32::MAX;
 
 /// The free records.
 static FREE: TicketLock<u32> = TicketLock::new(0);
@@ -94,7 +100,8 @@ impl Thread {
             lifecycle: TicketLock::new(None),
             ring_number: AtomicU32::new(0),
             park_ticket: AtomicU32::new(0),
-            park_cell: AtomicU32::new(NO_CELL),
+            park_cell: AtomicU64::new(0),
+            park_deadline_ns: AtomicU64::new(0),
             next: AtomicU32::new(if has_next { slot + 1 } else { NO_THREAD }),
         }
     }
@@ -154,7 +161,7 @@ pub fn free(thread: &'static Thread) {
 /// What a thread is made of, before it is one.
 struct Parts {
     stack: KernelStack,
-    ring: NewRing<Pending, Waiting>,
+    ring: NewRing<Own, Waiting>,
     number: u32,
 }
 
@@ -163,14 +170,14 @@ impl Parts {
         let stack = KernelStack::for_thread().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         let (number, memory, limit) = process.take_ring().map_err(|_| SpawnError::Memory)?;
         match pending(memory.block().cq_entries()) {
-            Ok(shared) => Ok(Self {
+            Ok(cells) => Ok(Self {
                 stack,
                 number,
                 ring: NewRing {
                     memory,
                     params_bytes: limit,
                     result_bytes: limit,
-                    shared,
+                    shared: Own { cells, process },
                     locked: Waiting { generation: 0, want: 0, ticket: 0 },
                 },
             }),
@@ -182,7 +189,7 @@ impl Parts {
     }
 }
 
-fn pending(count: u32) -> Result<Pending, OutOfMemory> {
+fn pending(count: u32) -> Result<Cells<Vec<Cell>, Vec<AtomicU64>>, OutOfMemory> {
     let cells: Vec<Cell> = try_collect((0..count).map(|_| Cell::default()))?;
     let words: Vec<AtomicU64> =
         try_collect((0..count.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)))?;
@@ -240,6 +247,7 @@ fn prepare(
     start.capset = process.capset_address();
     thread.process.store(process.slot(), Ordering::Relaxed);
     thread.exit_code.store(0, Ordering::Relaxed);
+    thread.park_cell.store(0, Ordering::Relaxed);
     thread.ring_number.store(parts.number, Ordering::Relaxed);
     *thread.lifecycle.lock() =
         Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });

@@ -186,7 +186,7 @@ fn serve(system: &'static System, timer: u32, now_ns: u64) {
     if let Some(thread) = system.thread(timer) {
         crate::enter::time_is_up(thread);
     } else if let Some(thread) = system.thread(timer.wrapping_sub(threads)) {
-        park::time_is_up(thread);
+        park::time_is_up(thread, now_ns);
     } else if let Some(sleep) = system.sleeps.get(timer.wrapping_sub(2 * threads) as usize) {
         let thread = ThreadKey::from_bits(sleep.thread.load(Ordering::Relaxed));
         let party = Party { thread, cell: sleep.cell.load(Ordering::Relaxed), room: 0 };
@@ -211,7 +211,7 @@ fn forget(system: &'static System, party: Party, timer: u32) -> bool {
     let Some(thread) = system.thread(party.thread.slot) else { return false };
     let Some(mut held) = thread.completions_of(party.thread.generation) else { return false };
     let Some((ring, ..)) = held.parts() else { return false };
-    let Some(cell) = ring.shared.get(party.cell) else { return false };
+    let Some(cell) = ring.shared.cells.get(party.cell) else { return false };
     let is_current = cell.timer() == Some(timer);
     if is_current {
         cell.clear_timer();

@@ -145,6 +145,11 @@ impl Threads {
 }
 
 impl Thread {
+    /// The capability that names it.
+    pub const fn handle(&self) -> CapSlot {
+        self.handle
+    }
+
     /// Waits for the thread to end; its exit code. Its stack is free again.
     pub fn join(self, io: &Io) -> Result<i64, Error> {
         let code = thread_handle::Client::new(io.caller(), self.handle).join()?.exit_code;

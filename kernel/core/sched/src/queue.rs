@@ -29,6 +29,8 @@ pub struct Queue<P, O: Ordered> {
     pub(crate) idle_ns: u64,
     /// When a thread last came from or went to another CPU.
     pub(crate) moved_ns: u64,
+    /// When this CPU last looked for one with less to do.
+    pub(crate) looked_ns: u64,
 }
 
 /// The thread that runs.
@@ -73,6 +75,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             busy_ns: 0,
             idle_ns: 0,
             moved_ns: now_ns,
+            looked_ns: now_ns,
         }
     }
 
@@ -217,14 +220,14 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity: &mut Entity,
         now_ns: u64,
     ) -> Result<(), Error> {
-        self.take_out(item, entity)?;
-        entity.activity = Activity::Dead;
+        self.unlink(item, entity)?;
+        self.end(entity);
         entity.close_runnable_span(now_ns);
         Ok(())
     }
 
-    /// A thread that rests is gone for good: it was killed while it waited.
-    pub fn end_resting(&mut self, _item: O::Item, entity: &mut Entity) -> Result<(), Error> {
+    /// A resting thread of this CPU is gone for good: it was killed while it waited.
+    pub fn drop_resting(&mut self, entity: &mut Entity) -> Result<(), Error> {
         match entity.activity {
             Activity::Resting => {
                 entity.activity = Activity::Dead;
@@ -300,17 +303,26 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         now_ns: u64,
     ) -> Result<Entry, Error> {
         match entity.activity {
-            Activity::Resting => entity.runnable_since_ns = now_ns,
-            Activity::Moving => self.moved_ns = now_ns,
+            Activity::Resting | Activity::Moving => self.settle_home(entity, now_ns),
             is => return Err(Error::Activity { is }),
         }
         self.catch_up(now_ns);
+        entity.start = self.policy.place(lag, &entity.wanted);
+        Ok(self.compete(entity))
+    }
+
+    /// A resting or moving entity is this queue's from now on.
+    #[inline(always)]
+    pub(crate) fn settle_home(&mut self, entity: &mut Entity, now_ns: u64) {
+        if entity.activity == Activity::Resting {
+            entity.runnable_since_ns = now_ns;
+        } else {
+            self.moved_ns = now_ns;
+        }
         if entity.home != Some(self.cpu) {
             entity.home = Some(self.cpu);
             entity.moved_ns = now_ns;
         }
-        entity.start = self.policy.place(lag, &entity.wanted);
-        Ok(self.compete(entity))
     }
 
     /// Counts an entity that stands at its `start` as a competitor, under the share it wants,
@@ -323,9 +335,12 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     /// Counts an entity as a competitor, under the share it wants.
-    #[inline]
-    fn enter(&mut self, entity: &mut Entity) {
-        entity.share = entity.wanted;
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, entity: &mut Entity) {
+        if entity.wants_another {
+            entity.share = entity.wanted;
+            entity.wants_another = false;
+        }
         let weight = entity.share.weight();
         self.load += u64::from(weight.get());
         self.policy.joined(entity.start, weight);
@@ -367,21 +382,29 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     /// No longer a competitor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn withdraw(&mut self, entity: &Entity) {
         let weight = entity.share.weight();
         self.load -= u64::from(weight.get());
         self.policy.left(entity.start, weight);
     }
 
-    #[inline]
+    /// No longer anything.
+    pub(crate) fn end(&mut self, entity: &mut Entity) {
+        let weight = entity.share.weight();
+        self.policy.ended(entity.start, weight, self.load);
+        self.load -= u64::from(weight.get());
+        entity.activity = Activity::Dead;
+    }
+
+    #[inline(always)]
     pub(crate) fn rest(&mut self, entity: &mut Entity) {
         entity.activity = Activity::Resting;
         entity.kept_lag = self.policy.lag(entity.start, &entity.share);
     }
 
     /// Makes an admitted entity current. Closes the CPU's idle span.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(
         &mut self,
         item: O::Item,
@@ -398,6 +421,12 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.activity = Activity::Running;
         self.idle_ns += now_ns.saturating_sub(self.accounted_ns);
         self.accounted_ns = self.accounted_ns.max(now_ns);
+        self.seat(item, entity, tag, now_ns);
+    }
+
+    /// Writes down who is current.
+    #[inline(always)]
+    pub(crate) fn seat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
         self.current = Some(Current {
             item,
             since_ns: now_ns,
@@ -429,6 +458,13 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     fn take_out(&mut self, item: O::Item, entity: &mut Entity) -> Result<(), Error> {
+        self.unlink(item, entity)?;
+        self.withdraw(entity);
+        Ok(())
+    }
+
+    /// Takes a waiting thread out of where it waits; it is a competitor still.
+    fn unlink(&mut self, item: O::Item, entity: &Entity) -> Result<(), Error> {
         match entity.activity {
             Activity::Queued => {
                 self.order.remove(item).ok_or(Error::NotHere)?;
@@ -438,7 +474,6 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             Activity::Direct => return Err(Error::NotHere),
             is => return Err(Error::Activity { is }),
         }
-        self.withdraw(entity);
         Ok(())
     }
 }

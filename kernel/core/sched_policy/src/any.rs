@@ -69,6 +69,11 @@ impl Default for AnyPolicy {
 
 impl Policy for AnyPolicy {
     #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        self.is_wfq()
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.state.virtual_now()
     }
@@ -132,6 +137,16 @@ impl Policy for AnyPolicy {
     fn left(&mut self, start: VirtualTime, weight: Weight) {
         if !self.is_wfq() {
             self.state.left(start, weight);
+        }
+    }
+
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        if self.is_wfq() {
+            let mut wfq = self.wfq();
+            wfq.ended(start, weight, weights);
+            self.state.now = wfq.virtual_now();
+        } else {
+            self.state.ended(start, weight, weights);
         }
     }
 

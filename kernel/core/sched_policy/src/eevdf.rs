@@ -126,6 +126,13 @@ impl Policy for Eevdf {
         self.pulls -= self.pull(start, weight);
     }
 
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        let now = self.after_end(start, weight, weights);
+        self.left(start, weight);
+        self.pulls -= i128::from(self.weights) * i128::from(now.since(self.now));
+        self.now = now;
+    }
+
     #[inline]
     fn running(&mut self, virtual_ns: u64, weight: Weight) {
         let weight = u64::from(weight.get());

@@ -1,5 +1,6 @@
 //! What an ordering policy answers; a queue is generic over it.
 
+use crate::reciprocal::Reciprocal;
 use crate::{Lag, Share, VirtualTime, Weight};
 
 /// Where a request lies on its queue's virtual time line.
@@ -19,6 +20,13 @@ pub struct Tag {
 /// can keep them. What a policy does not say is answered as weighted fair queueing does: every
 /// request is eligible, and the earliest finish runs.
 pub trait Policy {
+    /// Whether a queue with one competitor is the same to this policy whoever that is, so that
+    /// the seat can pass from one to another without virtual time having to know.
+    #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        false
+    }
+
     /// Where the queue stands.
     fn virtual_now(&self) -> VirtualTime;
 
@@ -67,6 +75,22 @@ pub trait Policy {
     fn left(&mut self, start: VirtualTime, weight: Weight) {
         let _ = (start, weight);
     }
+
+    /// A competitor ends for good, of `weights` in all with its own. Returns where the queue is to
+    /// stand.
+    ///
+    /// What it had in advance is owed to the others by nobody any more: it is as if virtual
+    /// time had passed while it ran. Otherwise it would stand still for a stream of threads each
+    /// of which starts in the present and ends soon, and who was there before would never be due.
+    #[inline]
+    fn after_end(&self, start: VirtualTime, weight: Weight, weights: u64) -> VirtualTime {
+        let now = self.virtual_now();
+        let ahead = i128::from(start.since(now)) * i128::from(weight.get());
+        now.after(Reciprocal::new(weights.max(1)).quotient(ahead))
+    }
+
+    /// A competitor, of `weights` in all with its own, ends for good.
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64);
 
     /// The running competitor, alone on its CPU, has got `virtual_ns` of service since its last
     /// charge, all whole slices, and runs on.

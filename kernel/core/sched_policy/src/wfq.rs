@@ -1,7 +1,7 @@
 //! Weighted fair queueing: the earliest virtual finish runs, virtual time is the start tag of
 //! whoever is in service.
 
-use crate::{Policy, Share, Tag, VirtualTime};
+use crate::{Policy, Share, Tag, VirtualTime, Weight};
 
 /// One queue's virtual time under weighted fair queueing; it never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,11 @@ impl Wfq {
 
 impl Policy for Wfq {
     #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.now
     }
@@ -25,6 +30,10 @@ impl Policy for Wfq {
     #[inline]
     fn tag(&self, start: VirtualTime, share: &Share) -> Tag {
         Tag { start, finish: start.after(share.request_virtual_ns()) }
+    }
+
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        self.now = self.after_end(start, weight, weights);
     }
 
     #[inline]

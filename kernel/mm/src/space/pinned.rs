@@ -158,6 +158,10 @@ impl Memory for PinnedRing {
         Memory::store_cqe_inline(&self.memory, index, word, value);
     }
     #[inline]
+    fn first_byte(&self, index: u32) -> u8 {
+        self.memory.first_byte(index)
+    }
+    #[inline]
     fn sqe_slot(&self, slot: u32) -> impl Fn(usize) -> u64 {
         self.memory.sqe_slot(slot)
     }

@@ -102,7 +102,7 @@ impl kernel_object::timer::Host for Calling<'_> {
             return Err(Refused::Quota);
         }
         let Some(party) = self.keep(Target::Sleep) else { return Err(Refused::System) };
-        let cell = self.caller.ring.shared.get(party.cell);
+        let cell = self.caller.ring.shared.cells.get(party.cell);
         if cell.is_some_and(|cell| timers::bound(Purpose::Sleep, party, cell, deadline_ns)) {
             return Ok(());
         }
