@@ -89,7 +89,7 @@ fn ended(name: &str, code: i64) {
 fn judge(names: &[Name; MOST]) -> ! {
     let _ = stop::claim();
     let _ = stop::stop_others();
-    let mut encoder = ENCODER.lock().take().unwrap_or_else(Encoder::new);
+    let mut encoder = ENCODER.lock().take().unwrap_or_default();
     let (mut passed, mut failed) = (0, 0);
     for (at, (id, expected)) in names.iter().filter_map(|name| test(name.as_str())).enumerate() {
         let (code, times) = (CODES[at].load(Ordering::Relaxed), ENDED[at].load(Ordering::Relaxed));
