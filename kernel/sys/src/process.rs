@@ -324,10 +324,12 @@ impl Process {
             if n.is_multiple_of(BREATH_RECORDS) {
                 sched::breathe();
             }
+            // Its name before whose it is: a record that is another process's by the time it is asked
+            // has another name by then, and the kill of this one finds nobody.
+            let key = thread.key();
             // A thread that closes its own process ends by itself.
-            let is_other = Some(thread.slot()) != me && thread.process_slot() == self.slot();
-            if is_other {
-                kill(thread, thread.key());
+            if thread.process_slot() == self.slot() && Some(thread.slot()) != me {
+                kill(thread, key);
             }
         }
     }

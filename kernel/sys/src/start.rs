@@ -26,6 +26,7 @@ use kernel_arch::{log, println, stop, time};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_push};
 use kernel_mm::space::{MAX_PAGES, SpaceError};
+use spin::Once;
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
@@ -40,6 +41,16 @@ static LIVE: AtomicU32 = AtomicU32::new(0);
 static FIRST_FAILURE: AtomicU64 = AtomicU64::new(0);
 /// Whether IPC may take its fast path (`fastpath=off` says no).
 static FAST_PATH: AtomicBool = AtomicBool::new(true);
+
+/// What a test kernel does when a process has ended: its name and exit code.
+pub type Watcher = fn(&str, i64);
+
+static WATCHER: Once<Watcher> = Once::new();
+
+/// Says who is told of each process's end, once. For test kernels, whose processes are the tests.
+pub fn watch(watcher: Watcher) {
+    WATCHER.call_once(|| watcher);
+}
 
 /// Why a process cannot be started.
 enum Refusal {
@@ -329,6 +340,9 @@ pub fn process_ended(process: &'static Process) {
         (members.name, members.is_essential)
     };
     process.vacate();
+    if let Some(watcher) = WATCHER.get() {
+        watcher(name.as_str(), code);
+    }
     if code != 0 {
         log!("process", "\"{}\" ended with {code}", name.as_str());
         // What a person is told does not count.
