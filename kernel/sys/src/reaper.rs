@@ -9,7 +9,7 @@
 //! serving ends; its ring and stack are taken; its joiner completes; its process lets go of it. For a
 //! process: capabilities, calls, memory, the record.
 
-use crate::complete::complete;
+use crate::complete::complete_ended;
 use crate::enter;
 use crate::object::{self, threads};
 use crate::process::{Party, Process};
@@ -18,10 +18,8 @@ use crate::start;
 use crate::system::{self, NO_THREAD, here, the};
 use crate::thread::{self, Thread};
 use crate::timers;
-use abi_ring::Outcome;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_cap::DrainVerdict;
-use core_endpoint::Ended;
 use core_thread::{RecycleVerdict, ThreadKey};
 use kernel_mm::space::StillInUse;
 use smp_ipi::Requests;
@@ -204,14 +202,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
 /// The calls a thread was serving end, and so do its receives.
 fn stop_serving(process: &'static Process, key: ThreadKey) {
     if let Some(service) = process.service.lock().as_mut() {
-        service.calls.receiver_exit(|party| party.thread == key, end);
-    }
-}
-
-fn end(what: Ended<Party, Party>) {
-    match what {
-        Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
-        Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
+        service.calls.receiver_exit(|party| party.thread == key, complete_ended);
     }
 }
 
@@ -283,7 +274,7 @@ fn drain_calls(process: &'static Process) -> Option<Stage> {
     let mut service = process.service.lock();
     let Some(service) = service.as_mut() else { return Some(Stage::Memory) };
     service.calls.shut();
-    Some(match service.calls.drain(SLOTS_PER_STEP, end) {
+    Some(match service.calls.drain(SLOTS_PER_STEP, complete_ended) {
         core_endpoint::DrainVerdict::More => Stage::Calls,
         core_endpoint::DrainVerdict::Done => Stage::Memory,
     })

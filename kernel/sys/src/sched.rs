@@ -9,7 +9,7 @@
 
 use crate::system::{self, Cpu, NO_THREAD, System, here, the};
 use crate::thread::Thread;
-use crate::{reaper, timers};
+use crate::{reaper, section, timers};
 use core::sync::atomic::Ordering;
 use core_sched::place::{self, Situation};
 use core_sched::{CpuId, CpuSet, DirectOffer, Enqueued, MayRun, Requeue, balance};
@@ -299,6 +299,7 @@ fn go(choice: &Choice, after: After, data: u64) {
     me.current.store(slot, Ordering::Relaxed);
     me.resched.store(false, Ordering::Relaxed);
     me.counters.switches.bump();
+    section::end("a switch");
     if context::switch_to(to, after, data).is_err() {
         system::defect("a claimed context cannot be switched to");
     }
@@ -379,6 +380,7 @@ pub fn hand_over(
     me.current.store(next.slot(), Ordering::Relaxed);
     me.counters.switches.bump();
     me.counters.handoffs_taken.bump();
+    section::end("a hand-off");
     if context::switch_to(next.machine.context(), after_park, thread.key().to_bits()).is_err() {
         system::defect("a claimed context cannot be switched to");
     }
@@ -426,6 +428,7 @@ pub fn end(thread: &'static Thread) -> ! {
     me.current.store(slot, Ordering::Relaxed);
     me.resched.store(false, Ordering::Relaxed);
     me.counters.switches.bump();
+    section::end("the end of a thread");
     let _ = context::end_and_switch_to(to, after_end, thread.key().to_bits());
     system::defect("a claimed context cannot be switched to")
 }
@@ -543,6 +546,7 @@ fn leave_interrupt(thread: &'static Thread) {
 pub fn idle() -> ! {
     let me = here();
     loop {
+        section::end("a turn of the idle loop");
         me.machine.run_job();
         let _ = me.requests.take();
         reaper::step();
@@ -593,8 +597,10 @@ fn rest(me: &'static Cpu) {
         if let Some(at) = timers::next(me) {
             arm(at);
         }
+        section::end("idle");
         // Interrupts are off since before the look, and on for this one instruction.
         kernel_arch::cpu::wait_for_interrupt();
+        section::begin();
     } else if stealable {
         // What can be seen and not taken yet is on its way off another CPU.
         kernel_arch::cpu::relax();

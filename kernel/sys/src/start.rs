@@ -7,7 +7,7 @@
 use crate::object::{FacetOf, Object};
 use crate::process::{Calls, CapTable, NewProcess, Process, Service};
 use crate::system::{self, the};
-use crate::{Machine, fatal, sched, smp, thread};
+use crate::{Machine, fatal, sched, section, smp, thread};
 use abi_report::Exit;
 use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
 use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
@@ -91,6 +91,9 @@ pub fn run(machine: &'static Machine) -> Option<core::convert::Infallible> {
         crate::boot::give_up("processes need a clock, and this machine has none that can be read");
     }
     FAST_PATH.store(machine.options.fast_path, Ordering::Relaxed);
+    if let Some(ticks) = machine.words().value("section").and_then(|n| n.parse().ok()) {
+        section::limit(ticks);
+    }
     let policy = if machine.options.eevdf { PolicyKind::Eevdf } else { PolicyKind::Wfq };
     let secret = [time::ticks(), sched::clock() ^ manifest.data.as_ptr().addr() as u64];
     if system::create(sched::clock(), policy, secret).is_err() {
@@ -348,6 +351,9 @@ pub fn process_ended(process: &'static Process) {
 fn end(code: i64) -> ! {
     let _ = stop::claim();
     let _ = stop::stop_others();
+    if let Some(ticks) = section::longest() {
+        println!("The longest time in the kernel without a preemption point: {ticks} ticks.");
+    }
     println!("The system has ended with {code}. (Ctrl-A X leaves QEMU.)");
     fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
 }

@@ -10,6 +10,8 @@ use crate::process::Process;
 use crate::thread::Thread;
 use crate::timers::Sleep;
 use alloc::vec::Vec;
+#[cfg(checked)]
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_park::Waiter;
 use core_sched::{CpuId, CpuSet};
@@ -54,6 +56,9 @@ pub struct Cpu {
     pub resched: AtomicBool,
     /// What it counts. Its own to change.
     pub counters: Counters,
+    /// When it last entered the kernel or switched, in ticks. Its own.
+    #[cfg(checked)]
+    pub section_began: AtomicU64,
 }
 
 /// The tables.
@@ -98,6 +103,8 @@ pub fn create(
         direct: AtomicBool::new(false),
         resched: AtomicBool::new(false),
         counters: Counters::new(),
+        #[cfg(checked)]
+        section_began: AtomicU64::new(0),
     }))?;
     let queues = leak(ids().map(|(id, _)| RunQueue::with_policy(id, policy, now_ns)))?;
     let first = CpuId::new(0).ok_or(OutOfMemory)?;
