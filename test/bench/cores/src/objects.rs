@@ -81,7 +81,7 @@ fn timer(bench: &Bench) {
         let timers: Vec<Timer> = (0..armed + 1).map(|_| Timer::new()).collect();
         let mut queue = DeadlineQueue::new(0);
         for who in 0..armed {
-            let deadline_ns = u64::from(who.wrapping_mul(2_654_435_761));
+            let deadline_ns = 1 + u64::from(who.wrapping_mul(2_654_435_761));
             let _ = queue.arm(&timers, who, deadline_ns, None).unwrap();
         }
         bench.run(&format!("timer: arm and cancel beside {armed}"), |n| {
