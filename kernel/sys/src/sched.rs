@@ -469,6 +469,10 @@ pub fn timer(from_user: bool) {
     timers::expire(now);
     if from_user && let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) {
         if slice_is_over(me, now) {
+            // Whoever runs next may be alone and arm nothing: what is due here later stays armed.
+            if let Some(at) = timers::next(me) {
+                arm(at);
+            }
             crate::enter::timer_pass(thread);
             give_surplus_away(me, now);
             give_way(thread, Requeue::Preempted);
