@@ -69,6 +69,7 @@ pub struct BuildReport {
 pub(crate) struct Store;
 
 impl TableStore for Store {
+    #[inline]
     fn read(&self, table: Frame, index: usize) -> Entry {
         // SAFETY: the tree passes only frames it got from `new_table`, and indices below 512.
         unsafe { paging::read_entry(table, index) }
