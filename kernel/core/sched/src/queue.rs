@@ -226,7 +226,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         Ok(())
     }
 
-    /// A resting thread of this CPU is gone for good.
+    /// A resting thread of this CPU is gone for good: it was killed while it waited.
     pub fn drop_resting(&mut self, entity: &mut Entity) -> Result<(), Error> {
         match entity.activity {
             Activity::Resting => {
@@ -286,13 +286,15 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         &self.order
     }
 
+    /// Whether no thread waits for this CPU but the current one.
     #[inline]
-    pub(crate) fn nobody_waits(&self) -> bool {
+    pub fn nobody_waits(&self) -> bool {
         self.waiting == 0 && self.direct.is_none()
     }
 
+    /// When the current slice ends; `None` while nobody else waits.
     #[inline]
-    pub(crate) fn slice_end_if_shared(&self) -> Option<u64> {
+    pub fn slice_end_if_shared(&self) -> Option<u64> {
         if self.nobody_waits() { None } else { Some(self.slice_end_ns) }
     }
 
@@ -306,17 +308,26 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         now_ns: u64,
     ) -> Result<Entry, Error> {
         match entity.activity {
-            Activity::Resting => entity.runnable_since_ns = now_ns,
-            Activity::Moving => self.moved_ns = now_ns,
+            Activity::Resting | Activity::Moving => self.settle_home(entity, now_ns),
             is => return Err(Error::Activity { is }),
         }
         self.catch_up(now_ns);
+        entity.start = self.policy.place(lag, &entity.wanted);
+        Ok(self.compete(entity))
+    }
+
+    /// A resting or moving entity is this queue's from now on.
+    #[inline(always)]
+    pub(crate) fn settle_home(&mut self, entity: &mut Entity, now_ns: u64) {
+        if entity.activity == Activity::Resting {
+            entity.runnable_since_ns = now_ns;
+        } else {
+            self.moved_ns = now_ns;
+        }
         if entity.home != Some(self.cpu) {
             entity.home = Some(self.cpu);
             entity.moved_ns = now_ns;
         }
-        entity.start = self.policy.place(lag, &entity.wanted);
-        Ok(self.compete(entity))
     }
 
     /// Counts an entity that stands at its `start` as a competitor, under the share it wants,
@@ -329,9 +340,12 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     /// Counts an entity as a competitor, under the share it wants.
-    #[inline]
-    fn enter(&mut self, entity: &mut Entity) {
-        entity.share = entity.wanted;
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, entity: &mut Entity) {
+        if entity.wants_another {
+            entity.share = entity.wanted;
+            entity.wants_another = false;
+        }
         let weight = entity.share.weight();
         self.load += u64::from(weight.get());
         self.policy.joined(entity.start, weight);
@@ -373,7 +387,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     /// No longer a competitor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn withdraw(&mut self, entity: &Entity) {
         let weight = entity.share.weight();
         self.load -= u64::from(weight.get());
@@ -388,14 +402,14 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.activity = Activity::Dead;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn rest(&mut self, entity: &mut Entity) {
         entity.activity = Activity::Resting;
         entity.kept_lag = self.policy.lag(entity.start, &entity.share);
     }
 
     /// Makes an admitted entity current. Closes the CPU's idle span.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(
         &mut self,
         item: O::Item,
@@ -412,6 +426,12 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.activity = Activity::Running;
         self.idle_ns += now_ns.saturating_sub(self.accounted_ns);
         self.accounted_ns = self.accounted_ns.max(now_ns);
+        self.seat(item, entity, tag, now_ns);
+    }
+
+    /// Writes down who is current.
+    #[inline(always)]
+    pub(crate) fn seat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
         self.current = Some(Current {
             item,
             since_ns: now_ns,

@@ -131,8 +131,8 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     /// Adds the open interval to the entity's and the CPU's accounts.
-    #[inline]
-    fn account(&mut self, entity: &mut Entity, now_ns: u64) -> Charge {
+    #[inline(always)]
+    pub(crate) fn account(&mut self, entity: &mut Entity, now_ns: u64) -> Charge {
         let since_ns = self.current.map_or(now_ns, |c| c.since_ns);
         let elapsed_ns = now_ns.saturating_sub(since_ns);
         let step = entity.share.step(elapsed_ns, entity.fraction_q32);

@@ -69,6 +69,11 @@ impl Default for AnyPolicy {
 
 impl Policy for AnyPolicy {
     #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        self.is_wfq()
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.state.virtual_now()
     }

@@ -19,6 +19,11 @@ impl Wfq {
 
 impl Policy for Wfq {
     #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.now
     }

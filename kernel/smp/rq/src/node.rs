@@ -51,6 +51,13 @@ impl Node {
         }
     }
 
+    /// The node of a record that holds no thread, belonging to `home`;
+    /// [`QueueGuard::renew`](crate::QueueGuard::renew) makes it one.
+    pub fn vacant(home: CpuId) -> Self {
+        let node = Self::new(0, Share::default(), home);
+        Self { entity: RaceCell::new(Entity::vacant()), ..node }
+    }
+
     /// What the node was made or renewed with: whose it is.
     #[inline]
     pub fn thread(&self) -> u64 {
