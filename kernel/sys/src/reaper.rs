@@ -35,6 +35,8 @@ const FRAMES_PER_STEP: u64 = 4;
 /// The threads to be taken apart, by their `next`: first and last. In the order they ended, because
 /// the last to leave a process gives it its exit code.
 static DEAD: TicketLock<Dead> = TicketLock::new(Dead { first: NO_THREAD, last: NO_THREAD });
+/// The first of the dead, once nothing waits for it any more: the rest is the next step's.
+static CLAIMED: AtomicU32 = AtomicU32::new(NO_THREAD);
 /// How many threads and processes are to be taken apart.
 static JOBS: AtomicU32 = AtomicU32::new(0);
 /// A CPU is at it.
@@ -132,12 +134,16 @@ fn unlist(thread: &'static Thread) {
 fn take_thread_apart(thread: &'static Thread) -> bool {
     let key = thread.key();
     let process = thread.process();
-    if !claim_operations(thread, key) {
+    if CLAIMED.load(Ordering::Relaxed) != thread.slot() {
+        if claim_operations(thread, key) {
+            timers::stop(timers::of_enter(thread.slot()));
+            timers::stop(timers::of_park(thread.slot()));
+            stop_serving(process, key);
+            CLAIMED.store(thread.slot(), Ordering::Relaxed);
+        }
         return false;
     }
-    timers::stop(timers::of_enter(thread.slot()));
-    timers::stop(timers::of_park(thread.slot()));
-    stop_serving(process, key);
+    CLAIMED.store(NO_THREAD, Ordering::Relaxed);
     let remains = match thread.machine.retire() {
         Ok(remains) => remains,
         Err(_) => system::defect("a dead thread is on a stack"),
