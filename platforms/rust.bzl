@@ -25,6 +25,8 @@ UNSAFE_FOLDERS = [
     "test/harness/guests",
     # What programs that test the kernel do on purpose and should not.
     "test/kit/wild",
+    # What test programs do that no runtime offers: bare registers, faults.
+    "test/kit/bare",
     # User programs in assembly, without a runtime.
     "test/qemu/user/blob",
     # Programs without a runtime, one per platform.

@@ -8,8 +8,8 @@ use crate::process::{Party, ProcessKey};
 use crate::system::{self, Cpu, System};
 use crate::thread::{OwnRing, Thread};
 use crate::{fastpath, ipc, object, park, sched, timers};
-use abi_ring::{Accepted, Credit, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
-use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Status};
+use abi_ring::{Credit, Head, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
+use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Opcode, Status};
 use core::sync::atomic::Ordering;
 use core_sched::Requeue;
 use core_thread::{ParkVerdict, ResumeVerdict};
@@ -47,19 +47,36 @@ pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
 #[inline(always)]
 fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u64) -> EnterResult {
     let ring = &caller.ring.kernel;
+    if timeout_ns == 0 && ring.is_drained() {
+        // Nothing to do and nothing to wait for.
+        sched::before_user(me, caller.thread);
+        return EnterResult::new(ring.count(), 0);
+    }
+    if min_complete == 1
+        && timeout_ns == NEVER
+        && matches!(ring.glance(), CALL | RETURN)
+        && let Ok(mut taken) = ring.begin(Visitor::Syscall)
+        && let Some(next) = fastpath::exchange(caller, &mut taken)
+    {
+        drop(taken);
+        return fastpath::wait(caller, me, next);
+    }
+    dispatch_and_wait(caller, min_complete, timeout_ns)
+}
+
+const CALL: u8 = Opcode::Call as u8;
+const RETURN: u8 = Opcode::Return as u8;
+
+/// The general path.
+#[inline(never)]
+fn dispatch_and_wait(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult {
+    let ring = &caller.ring.kernel;
     let begun = match ring.begin(Visitor::Syscall) {
         Err(Refusal::Polled) => ring.borrow(),
         begun => begun,
     };
     let flags = match begun {
         Ok(mut taken) => {
-            if min_complete == 1
-                && timeout_ns == NEVER
-                && let Some(next) = fastpath::exchange(caller, &mut taken)
-            {
-                drop(taken);
-                return fastpath::wait(caller, me, next);
-            }
             pass(caller, &mut taken);
             if taken.stop() == Stop::CqFull { EnterFlags::CQ_FULL } else { 0 }
         }
@@ -73,7 +90,7 @@ fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u6
     if count < want && timeout_ns != 0 && flags == 0 {
         count = wait(caller, want, timeout_ns);
     }
-    sched::before_user(caller.thread);
+    sched::before_user(system::here(), caller.thread);
     EnterResult::new(count, flags)
 }
 
@@ -86,15 +103,48 @@ pub fn timer_pass(thread: &'static Thread) {
     });
 }
 
+/// Operations between two preemption points of a pass.
+const BREATH: u32 = 4;
+/// NOPs that complete under one lock.
+const MOST_NOPS: u32 = 128;
+
 /// Dispatches the SQEs of one pass.
 #[inline]
 fn pass(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
-    while let Some(Accepted { credit, request }) = pass.next() {
-        match request {
-            Ok(request) => dispatch(caller, credit, request),
-            Err(status) => caller.finish(credit, &Outcome::plain(status)),
+    let mut head = pass.head();
+    let mut taken = 0_u32;
+    while let Some(at) = head {
+        taken += 1;
+        if taken.is_multiple_of(BREATH) {
+            sched::breathe();
         }
+        head = if at.is_nop() {
+            finish_nops(caller, pass, at)
+        } else {
+            let credit = pass.take(&at);
+            match at.decode(&caller.ring.kernel) {
+                Ok(request) => dispatch(caller, credit, request),
+                Err(status) => caller.finish(credit, &Outcome::plain(status)),
+            }
+            pass.head()
+        };
     }
+}
+
+/// Completes a NOP and all that follow it under one lock; the first SQE that is none.
+#[inline]
+fn finish_nops(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>, first: Head) -> Option<Head> {
+    let mut completions = caller.thread.machine.completions()?;
+    let (ring, cq, waiting) = completions.parts()?;
+    let mut batch = ring.kernel.batch(cq);
+    let mut head = Some(first);
+    for _ in 0..MOST_NOPS {
+        let Some(nop) = head.take_if(|head| head.is_nop()) else { break };
+        batch.post(pass.take(&nop), &Outcome::plain(Status::Ok));
+        head = pass.head();
+    }
+    let _ = due(waiting, batch.publish());
+    head
 }
 
 /// Carries out one operation, or leaves it pending.
@@ -193,6 +243,7 @@ impl Caller<'_> {
 }
 
 /// Waits until there are `want` completions or the time is up; how many there are.
+#[inline(never)]
 pub fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
     let thread = caller.thread;
     let deadline_ns = (timeout_ns != NEVER).then(|| sched::clock().saturating_add(timeout_ns));

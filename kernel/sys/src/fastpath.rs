@@ -13,7 +13,7 @@
 use crate::enter::{self, Caller};
 use crate::object::{FacetOf, Object};
 use crate::process::{Party, ProcessKey};
-use crate::system::{Cpu, System};
+use crate::system::Cpu;
 use crate::thread::{Completing, Thread};
 use crate::{sched, start, system};
 use abi_ring::{Credit, Head, Outcome, Pass, SimpleAnswer, SimpleCall};
@@ -29,7 +29,7 @@ const ROOM: u32 = INLINE_BYTES as u32;
 
 /// Carries out the one SQE of a pass if it is such a CALL or RETURN: the peer, whose wait is claimed
 /// and who has the message. `None` changes nothing.
-#[inline]
+#[inline(always)]
 pub fn exchange(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> Option<&'static Thread> {
     let head = pass.head()?;
     if !pass.is_last() || !start::fast_path_is_on() {
@@ -42,22 +42,8 @@ pub fn exchange(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> Option<&
     answer_and_wait(caller, pass, &head, &head.simple_answer(slots)?)
 }
 
-/// The thread and the completion side of a party that waits for exactly one message, inline.
-#[inline(always)]
-fn lock_peer(
-    system: &'static System,
-    party: &Party,
-    length: u32,
-) -> Option<(&'static Thread, Completing<'static>)> {
-    if party.room != ROOM || length > ROOM {
-        return None;
-    }
-    let thread = system.thread(party.thread.slot)?;
-    Some((thread, thread.machine.completions()?))
-}
-
-/// Claims the wait of a locked peer, if one completion more ends it; from here on it runs next on
-/// this CPU, whatever happens. Its operation's user data.
+/// Claims the wait of a party whose completion side is locked, if it waits for exactly one inline
+/// message: from here on it runs next on this CPU, whatever happens, and nothing fails any more.
 #[inline(always)]
 fn claim(
     thread: &'static Thread,
@@ -67,7 +53,10 @@ fn claim(
     let (ring, _, waiting) = completions.parts()?;
     let generation = party.thread.generation;
     let cell = ring.shared.cells.get(party.cell)?;
-    if waiting.generation != generation || waiting.want != 1 || !cell.is_inline() {
+    if party.room != ROOM || waiting.generation != generation || waiting.want != 1 {
+        return None;
+    }
+    if !cell.is_inline() {
         return None;
     }
     thread.state.claim(generation, Ticket::new(waiting.ticket)).ok()?;
@@ -75,11 +64,11 @@ fn claim(
     Some(Credit::from_bits(cell.user_data()))
 }
 
-/// Completes the operation of a claimed peer with the message in the sender's inline slot.
+/// Completes the operation of a claimed party with the message in the sender's inline slot.
 #[inline(always)]
 fn post(
-    mut completions: Completing<'static>,
-    party: Party,
+    completions: &mut Completing<'static>,
+    cell: u32,
     credit: Credit,
     outcome: &Outcome,
     from: Caller<'_>,
@@ -87,7 +76,7 @@ fn post(
 ) {
     let Some((ring, cq, _)) = completions.parts() else { return };
     let _ = ring.kernel.post_from_slot(cq, credit, outcome, &from.ring.kernel, slot);
-    ring.shared.cells.give_back(party.cell);
+    ring.shared.cells.give_back(cell);
 }
 
 #[inline(always)]
@@ -108,26 +97,25 @@ fn send(
     if server.key() != process || !service.grants.is_live(grant) {
         return None;
     }
-    let to = *service.calls.waiting_receiver(endpoint)?;
-    let (thread, mut completions) = lock_peer(caller.system, &to, call.length)?;
-    let credit = claim(thread, &mut completions, &to)?;
-    // From here on nothing fails.
-    let party = keep(caller, pass.take(head), call.method, call.slot, call.length);
-    let Some((_, token)) = service.calls.try_deliver(endpoint, party, 0, 0) else {
-        system::defect("a receiver that waits is not there");
-    };
+    let (to, found) = service.calls.find_receiver(endpoint)?;
+    let to_cell = to.cell;
+    let thread = caller.system.thread(to.thread.slot)?;
+    let mut completions = thread.machine.completions()?;
+    let credit = claim(thread, &mut completions, to)?;
+    let key = CallKey::of(found.token()).to_bits();
     let ProcessKey { slot, generation } = process;
-    let key = CallKey::of(token).to_bits();
-    caller.aim(party, Target::Call { process: slot, generation, key });
+    let target = Target::Call { process: slot, generation, key };
+    let own = keep(caller, pass.take(head), (call.method, call.slot, call.length), target);
+    service.calls.deliver_to(found, own);
     let outcome = Outcome {
         status: Status::Ok,
         flags: 0,
         method: call.method,
         length: call.length,
         badge,
-        token: token.to_bits(),
+        token: found.token().to_bits(),
     };
-    post(completions, to, credit, &outcome, caller, call.slot);
+    post(&mut completions, to_cell, credit, &outcome, caller, call.slot);
     Some(thread)
 }
 
@@ -147,28 +135,28 @@ fn answer_and_wait(
     }
     let mut guard = process.service.lock();
     let service = guard.as_mut()?;
-    let to = *service.calls.waiting_caller(answer.token, of.endpoint)?;
-    let (thread, mut completions) = lock_peer(caller.system, &to, answer.length)?;
-    let credit = claim(thread, &mut completions, &to)?;
-    // From here on nothing fails.
-    let party = keep(caller, pass.take(head), 0, 0, 0);
-    let Some((_, _, key)) = service.calls.try_reply_then_wait(answer.token, of.endpoint, party)
-    else {
-        system::defect("a caller that waits is not there");
-    };
-    caller.aim(party, Target::Recv { key: key.to_bits() });
+    let (to, found) = service.calls.find_caller(answer.token, of.endpoint)?;
+    let to_cell = to.cell;
+    let thread = caller.system.thread(to.thread.slot)?;
+    let mut completions = thread.machine.completions()?;
+    let credit = claim(thread, &mut completions, to)?;
+    let target = Target::Recv { key: found.receive().to_bits() };
+    let own = keep(caller, pass.take(head), (0, 0, 0), target);
+    service.calls.answer_to(found, own);
     let outcome = Outcome { length: answer.length, ..Outcome::plain(Status::Ok) };
-    post(completions, to, credit, &outcome, caller, answer.slot);
+    post(&mut completions, to_cell, credit, &outcome, caller, answer.slot);
     Some(thread)
 }
 
-/// Keeps the operation that was just consumed.
+/// Keeps the operation that was just consumed: method, inline slot and length of its message.
 #[inline(always)]
-fn keep(caller: Caller<'_>, credit: Credit, method: u16, slot: u16, length: u32) -> Party {
+fn keep(caller: Caller<'_>, credit: Credit, what: (u16, u16, u32), target: Target) -> Party {
     let Ok((cell, place)) = caller.ring.shared.cells.take() else {
         system::defect("more operations are pending than completions are owed");
     };
+    let (method, slot, length) = what;
     place.set_inline(credit.into_bits(), method, slot, length);
+    place.set_target(target);
     Party { thread: caller.thread.key(), cell, room: ROOM }
 }
 
@@ -210,7 +198,7 @@ fn stay(caller: Caller<'_>, next: &'static Thread) -> EnterResult {
         Ok(ResumeVerdict::Die) => sched::end(caller.thread),
         Err(_) => system::defect("a thread that was about to wait is not"),
     }
-    sched::before_user(caller.thread);
+    sched::before_user(system::here(), caller.thread);
     EnterResult::new(caller.ring.kernel.count(), 0)
 }
 

@@ -97,6 +97,9 @@ fn wake(key: Key, limit: u32) -> u32 {
         for waiter in claimed.into_iter().flatten() {
             finish(waiter, Status::Woken);
         }
+        if total > 0 {
+            sched::breathe();
+        }
         total += unparked.woken;
         if unparked.woken < batch {
             break;

@@ -127,6 +127,30 @@ mod tests {
     }
 
     #[test]
+    fn a_console_that_takes_little_gets_the_rest_again() {
+        with_io(
+            8,
+            |kernel| kernel.console_takes = 64,
+            |io| Out::new(io, CONSOLE).push(&[b'x'; 150]).unwrap(),
+            |kernel, ()| assert_eq!(written(&kernel.service.asked), [150, 86, 22]),
+        );
+    }
+
+    #[test]
+    fn a_console_that_takes_nothing_is_an_error() {
+        with_io(
+            8,
+            |kernel| kernel.console_takes = 0,
+            |io| {
+                let mut out = Out::new(io, CONSOLE);
+                out.push(b"text").unwrap();
+                assert_eq!(out.flush(), Err(fmt::Error));
+            },
+            |kernel, ()| assert_eq!(kernel.service.asked.len(), 1),
+        );
+    }
+
+    #[test]
     fn without_a_console_there_is_an_error_and_no_end() {
         let nothing = CapSlot::new(40, 1);
         with_io(

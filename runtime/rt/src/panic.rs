@@ -8,10 +8,11 @@ use core::fmt::{self, Write};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use abi_ring::INLINE_WORDS;
-use abi_types::{CapSlot, NEVER};
+use abi_ring::{Completion, INLINE_WORDS};
+use abi_sync::BlockMemory;
+use abi_types::{CapSlot, NEVER, Status};
 use schema::console;
-use schema_wire::{Encode, Method};
+use schema_wire::{Encode, Message, Method};
 use zerocopy::IntoBytes;
 
 use crate::caller::call;
@@ -74,14 +75,27 @@ impl Write for Report {
 }
 
 impl Report {
-    /// Writes one piece and waits for it, dropping completions of others on the way.
+    /// Writes what was collected, in as many calls as the console wants; gives up if it takes
+    /// nothing.
     fn flush(&mut self) {
-        let bytes = self.piece.get(..self.used).unwrap_or_default();
+        let mut from = 0;
+        while from < self.used {
+            match self.write(from) {
+                0 => break,
+                written => from += written,
+            }
+        }
+        self.used = 0;
+    }
+
+    /// Writes what was collected from `from` on; how much of it the console took. Completions of
+    /// others are dropped on the way.
+    fn write(&mut self, from: usize) -> usize {
+        let bytes = self.piece.get(from..self.used).unwrap_or_default();
         let mut words = [0u64; INLINE_WORDS];
         let Ok(length) = console::WriteParams { bytes }.encode(words.as_mut_bytes()) else {
-            return;
+            return 0;
         };
-        self.used = 0;
         let mut sqe = call(self.console, console::methods::Write::ORDINAL, length as u32);
         sqe.user_data = USER_DATA;
         // Slot 0 may be in use by an operation that no longer matters.
@@ -93,10 +107,24 @@ impl Report {
         loop {
             let _ = self.ring.enter(1, NEVER);
             while let Some(completion) = self.ring.pop() {
-                if completion.take().user_data == USER_DATA {
-                    return;
+                if completion.cqe().user_data == USER_DATA {
+                    return written(&completion);
                 }
             }
         }
+    }
+}
+
+/// What a `Console.write` took; 0 if it failed.
+fn written(completion: &Completion<'_, BlockMemory>) -> usize {
+    let cqe = completion.cqe();
+    let mut words = [0; INLINE_WORDS];
+    completion.read_inline(cqe.length, &mut words);
+    let bytes = words.as_bytes().get(..cqe.length as usize).unwrap_or_default();
+    let results = Message::new(bytes);
+    let results = results.as_ref().map(Message::get::<console::WriteResults>);
+    match (cqe.status(), results) {
+        (Some(Status::Ok), Ok(Ok(results))) => results.written as usize,
+        _ => 0,
     }
 }

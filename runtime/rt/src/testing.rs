@@ -36,6 +36,8 @@ pub struct TestKernel<'m> {
     pub answers: Vec<(Option<u16>, Vec<u8>)>,
     /// Statuses that answers are refused with before they are taken.
     pub refusals: VecDeque<Status>,
+    /// How many bytes the console takes at once.
+    pub console_takes: u64,
     /// How often the program entered.
     pub entries: u32,
 }
@@ -51,6 +53,7 @@ impl<'m> TestKernel<'m> {
             calls: VecDeque::new(),
             answers: Vec::new(),
             refusals: VecDeque::new(),
+            console_takes: u64::MAX,
             entries: 0,
         }
     }
@@ -108,6 +111,9 @@ impl<'m> TestKernel<'m> {
             Ok(Served::Later) => return self.later.push(credit),
             Err(status) => return self.plain(credit, status),
         };
+        if (interface, call.method(), status) == ("Console", 0, Status::Ok) {
+            results[1] = results[1].min(self.console_takes);
+        }
         let mut outcome = Outcome { length: length as u32, ..Outcome::plain(status) };
         if let (Room::Address { address, .. }, Status::Ok) = (call.results(), status) {
             let to = core::ptr::with_exposed_provenance_mut::<u64>(address as usize);

@@ -29,6 +29,8 @@ pub struct Queue<P, O: Ordered> {
     pub(crate) idle_ns: u64,
     /// When a thread last came from or went to another CPU.
     pub(crate) moved_ns: u64,
+    /// When this CPU last looked for one with less to do.
+    pub(crate) looked_ns: u64,
 }
 
 /// The thread that runs.
@@ -73,6 +75,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             busy_ns: 0,
             idle_ns: 0,
             moved_ns: now_ns,
+            looked_ns: now_ns,
         }
     }
 
@@ -217,14 +220,14 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity: &mut Entity,
         now_ns: u64,
     ) -> Result<(), Error> {
-        self.take_out(item, entity)?;
-        entity.activity = Activity::Dead;
+        self.unlink(item, entity)?;
+        self.end(entity);
         entity.close_runnable_span(now_ns);
         Ok(())
     }
 
-    /// A thread that rests is gone for good: it was killed while it waited.
-    pub fn end_resting(&mut self, _item: O::Item, entity: &mut Entity) -> Result<(), Error> {
+    /// A resting thread of this CPU is gone for good: it was killed while it waited.
+    pub fn drop_resting(&mut self, entity: &mut Entity) -> Result<(), Error> {
         match entity.activity {
             Activity::Resting => {
                 entity.activity = Activity::Dead;
@@ -271,6 +274,11 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     /// Time spent running threads and idle, up to the last switch.
     pub fn busy_and_idle_ns(&self) -> (u64, u64) {
         (self.busy_ns, self.idle_ns)
+    }
+
+    /// The policy, to look at.
+    pub fn policy(&self) -> &P {
+        &self.policy
     }
 
     /// The sorted set, to look at.
@@ -386,6 +394,14 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         self.policy.left(entity.start, weight);
     }
 
+    /// No longer anything.
+    pub(crate) fn end(&mut self, entity: &mut Entity) {
+        let weight = entity.share.weight();
+        self.policy.ended(entity.start, weight, self.load);
+        self.load -= u64::from(weight.get());
+        entity.activity = Activity::Dead;
+    }
+
     #[inline(always)]
     pub(crate) fn rest(&mut self, entity: &mut Entity) {
         entity.activity = Activity::Resting;
@@ -410,6 +426,12 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.activity = Activity::Running;
         self.idle_ns += now_ns.saturating_sub(self.accounted_ns);
         self.accounted_ns = self.accounted_ns.max(now_ns);
+        self.seat(item, entity, tag, now_ns);
+    }
+
+    /// Writes down who is current.
+    #[inline(always)]
+    pub(crate) fn seat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
         self.current = Some(Current {
             item,
             since_ns: now_ns,
@@ -441,6 +463,13 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     fn take_out(&mut self, item: O::Item, entity: &mut Entity) -> Result<(), Error> {
+        self.unlink(item, entity)?;
+        self.withdraw(entity);
+        Ok(())
+    }
+
+    /// Takes a waiting thread out of where it waits; it is a competitor still.
+    fn unlink(&mut self, item: O::Item, entity: &Entity) -> Result<(), Error> {
         match entity.activity {
             Activity::Queued => {
                 self.order.remove(item).ok_or(Error::NotHere)?;
@@ -450,7 +479,6 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             Activity::Direct => return Err(Error::NotHere),
             is => return Err(Error::Activity { is }),
         }
-        self.withdraw(entity);
         Ok(())
     }
 }

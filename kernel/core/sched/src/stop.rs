@@ -75,8 +75,11 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity: &mut Entity,
         now_ns: u64,
     ) -> Result<Blocked, Error> {
-        let charge = self.stop(item, entity, now_ns)?;
-        entity.activity = Activity::Dead;
+        self.current_is(item, entity)?;
+        self.catch_up(now_ns);
+        let charge = self.account(entity, now_ns);
+        self.current = None;
+        self.end(entity);
         Ok(Blocked { charge })
     }
 

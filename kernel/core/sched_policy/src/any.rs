@@ -1,6 +1,6 @@
 //! The policy a queue is made with, chosen when the machine starts.
 
-use crate::{Eevdf, Lag, Policy, Share, Tag, VirtualTime, Weight, Wfq};
+use crate::{Eevdf, Policy, Share, Tag, VirtualTime, Weight, Wfq};
 
 /// The policies there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -69,6 +69,11 @@ impl Default for AnyPolicy {
 
 impl Policy for AnyPolicy {
     #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        self.is_wfq()
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.state.virtual_now()
     }
@@ -135,6 +140,16 @@ impl Policy for AnyPolicy {
         }
     }
 
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        if self.is_wfq() {
+            let mut wfq = self.wfq();
+            wfq.ended(start, weight, weights);
+            self.state.now = wfq.virtual_now();
+        } else {
+            self.state.ended(start, weight, weights);
+        }
+    }
+
     #[inline]
     fn running(&mut self, virtual_ns: u64, weight: Weight) {
         if !self.is_wfq() {
@@ -146,14 +161,6 @@ impl Policy for AnyPolicy {
     fn served(&mut self, virtual_ns: u64, weight: Weight) {
         if !self.is_wfq() {
             self.state.served(virtual_ns, weight);
-        }
-    }
-
-    #[inline]
-    fn place(&self, lag: Lag, share: &Share) -> VirtualTime {
-        match self.kind {
-            PolicyKind::Wfq => self.wfq().place(lag, share),
-            PolicyKind::Eevdf => self.state.place(lag, share),
         }
     }
 

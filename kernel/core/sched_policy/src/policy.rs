@@ -19,6 +19,13 @@ pub struct Tag {
 /// can keep them. What a policy does not say is answered as weighted fair queueing does: every
 /// request is eligible, and the earliest finish runs.
 pub trait Policy {
+    /// Whether a queue with one competitor is the same to this policy whoever that is, so that
+    /// the seat can pass from one to another without virtual time having to know.
+    #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        false
+    }
+
     /// Where the queue stands.
     fn virtual_now(&self) -> VirtualTime;
 
@@ -66,6 +73,13 @@ pub trait Policy {
     #[inline]
     fn left(&mut self, start: VirtualTime, weight: Weight) {
         let _ = (start, weight);
+    }
+
+    /// A competitor, of `weights` in all with its own, ends for good.
+    #[inline]
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        let _ = weights;
+        self.left(start, weight);
     }
 
     /// The running competitor, alone on its CPU, has got `virtual_ns` of service since its last

@@ -32,7 +32,7 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
     }
 
     /// Takes a free cell. By the owner alone.
-    #[inline]
+    #[inline(always)]
     pub fn take(&self) -> Result<(u32, &Cell), Full> {
         for (word, base) in self.free.as_ref().iter().zip((0_u32..).step_by(WORD as usize)) {
             // Acquire: pairs with the Release in `give_back`; the reads of the cell's last user

@@ -8,7 +8,7 @@ use core_sched::{
     Started,
 };
 use core_sched_policy::{AnyPolicy, Lag, Policy, PolicyKind, Share, VirtualTime};
-use smp_lock::{Guard, TicketLock};
+use smp_lock::{Guard, LockClass, TicketLock};
 
 /// What the lock protects.
 pub type Inner<'n, P = AnyPolicy> = Queue<P, Tree<'n>>;
@@ -28,6 +28,8 @@ pub struct RunQueue<'n, P: Policy = AnyPolicy> {
 pub struct QueueGuard<'q, 'n, P: Policy = AnyPolicy> {
     queue: Guard<'q, Inner<'n, P>>,
     shared: &'q RunQueue<'n, P>,
+    /// What others see of the queue did not change.
+    is_unchanged: bool,
 }
 
 /// What the CPU does next.
@@ -74,7 +76,10 @@ impl<'n, P: Policy> RunQueue<'n, P> {
     pub fn ordered_by(cpu: CpuId, policy: P, now_ns: u64) -> Self {
         Self {
             cpu,
-            lock: TicketLock::new(Queue::new(cpu, policy, Tree::new(cpu), now_ns)),
+            lock: TicketLock::with_class(
+                LockClass::Queue,
+                Queue::new(cpu, policy, Tree::new(cpu), now_ns),
+            ),
             waiting: AtomicU32::new(0),
             load: AtomicU64::new(0),
             lateness_ns: AtomicU64::new(i64::MIN as u64),
@@ -84,7 +89,7 @@ impl<'n, P: Policy> RunQueue<'n, P> {
     /// Takes the lock. Never while another queue's is held.
     #[inline]
     pub fn lock(&self) -> QueueGuard<'_, 'n, P> {
-        QueueGuard { queue: self.lock.lock(), shared: self }
+        QueueGuard { queue: self.lock.lock(), shared: self, is_unchanged: false }
     }
 
     /// What this CPU last published.
@@ -101,6 +106,9 @@ impl<'n, P: Policy> RunQueue<'n, P> {
 impl<P: Policy> Drop for QueueGuard<'_, '_, P> {
     #[inline]
     fn drop(&mut self) {
+        if self.is_unchanged {
+            return;
+        }
         let hint = self.queue.hint();
         self.shared.waiting.store(hint.waiting, Ordering::Relaxed);
         self.shared.load.store(hint.load, Ordering::Relaxed);
@@ -170,14 +178,16 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         if core::ptr::eq(from, to) || !to.is_home(self.shared.cpu) {
             return Err(Error::NotHere);
         }
-        self.with(from, |queue, from, leaving| {
+        let handed = self.with(from, |queue, from, leaving| {
             let access = |entity: &mut Entity| {
-                let lag = lag(queue, entity);
-                queue.hand_off((from, leaving), (NodeRef(to), entity), lag, now_ns)
+                queue.hand_off_by((from, leaving), (NodeRef(to), entity), lag, now_ns)
             };
             // SAFETY: `to` is another node than the one being accessed, of this locked queue.
             unsafe { to.with_entity(access) }
-        })
+        });
+        // The seat passed between equals, and nobody waits: the hints are what they were.
+        self.is_unchanged = matches!(handed, Ok(HandedOff { is_like: true, .. }));
+        handed
     }
 
     /// A thread of this CPU that rests or waits leaves for another: it belongs to `to` from
@@ -224,6 +234,14 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
             }
             is => Err(Error::Activity { is }),
         })
+    }
+
+    /// Whether it is time for this CPU to look for one with less to do; asked before a choice.
+    /// If so, `look().surplus(…)` says whom to [`send`](Self::send) where, up to
+    /// `MOVES_PER_LOOK` times.
+    #[inline]
+    pub fn look_due(&mut self, now_ns: u64) -> bool {
+        self.queue.look_due(now_ns)
     }
 
     /// The queue, to look at.

@@ -19,6 +19,8 @@ pub fn round_trip_64(t: &mut T<'_, Bench>) -> Outcome {
 }
 
 /// `WORDS` words there and back, in inline slots.
+// A function of its own, so that its loop can be told from others in a trace.
+#[inline(never)]
 fn round_trip<const WORDS: usize>(t: &mut T<'_, Bench>) -> Outcome {
     let (env, target) = (t.env.env, t.env.echo);
     let message: [u64; WORDS] = core::array::from_fn(|word| 0x1111_1111_1111_1111 * word as u64);

@@ -23,6 +23,7 @@ pub fn mismatch(t: &mut T<'_, Bench>) -> Outcome {
 }
 
 /// An operation that completes at once, one an entry.
+#[inline(always)]
 fn alone(t: &mut T<'_, Bench>, sqe: impl Fn(CapSlot) -> Sqe, expected: Status) -> Outcome {
     let (env, space) = (t.env.env, t.env.park_space);
     let sqe = Sqe { user_data: 1 << 63, ..sqe(space) };

@@ -33,6 +33,8 @@ pub fn nop_64(t: &mut T<'_, Bench>) -> Outcome {
 }
 
 /// `N` NOPs an entry.
+// A function of its own, so that its loop can be told from others in a trace.
+#[inline(never)]
 fn nop<const N: u32>(t: &mut T<'_, Bench>) -> Outcome {
     let env = t.env.env;
     let (samples, wrong) = env.io.with_ring(|ring| {

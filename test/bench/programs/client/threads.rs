@@ -24,6 +24,8 @@ static OTHERS_YIELDS: AtomicU32 = AtomicU32::new(0);
 
 const YIELD: Sqe = Sqe { opcode: Opcode::Yield as u8, user_data: 1 << 63, ..NOP };
 
+/// The measured loop, in the function of each measurement.
+#[inline(always)]
 fn yields(t: &mut T<'_, Bench>, ring: &mut Ring) -> (Samples, Wrong) {
     let mut wrong = Wrong::default();
     let samples = t.env.counter.sample(|| {
