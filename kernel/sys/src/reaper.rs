@@ -62,6 +62,8 @@ enum Stage {
     Capabilities,
     Calls,
     Memory,
+    /// Nothing is left but the record. A step of its own: telling of it takes as long as freeing.
+    Record,
 }
 
 /// Whether something is to be taken apart.
@@ -233,6 +235,7 @@ fn continue_process() {
         Stage::Capabilities => drain_capabilities(process),
         Stage::Calls => drain_calls(process),
         Stage::Memory => free_memory(process),
+        Stage::Record => None,
     };
     place = ENDING.lock();
     *place = next.map(|stage| Ending { stage, ..ending });
@@ -290,8 +293,8 @@ fn drain_calls(process: &'static Process) -> Option<Stage> {
 fn free_memory(process: &'static Process) -> Option<Stage> {
     process.drop_rings();
     match process.space.destroy(FRAMES_PER_STEP) {
-        Ok(freed) if freed.is_done => None,
-        Err(StillInUse::Absent) => None,
+        Ok(freed) if freed.is_done => Some(Stage::Record),
+        Err(StillInUse::Absent) => Some(Stage::Record),
         Ok(_) => Some(Stage::Memory),
         Err(StillInUse::Contexts(_) | StillInUse::Pins(_)) => {
             system::defect("a process without threads is in use")
