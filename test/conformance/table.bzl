@@ -239,16 +239,22 @@ PROOFS = {
         "//abi/ring:abi_ring_model",
         "//abi/ring:abi_ring_protocol",
     ],
+    "B7": ["//test/qemu/park:park_qemu_1d_checked"],
     "B8": ["//abi/ring:abi_ring_hostile"],
     "B9": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/start:start_qemu_1d_checked",
+        "//test/qemu/threads:threads_qemu_4r_release",
     ],
     "B10": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/start:start_qemu_1d_checked",
+        "//test/qemu/start:no_caps_qemu_1d_checked",
+        "//test/qemu/faults:faults_qemu_1d_checked",
     ],
     "B11": [
         "//schema/wire:schema_wire_exception",
@@ -260,11 +266,14 @@ PROOFS = {
     "B18": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/start:start_qemu_4r_release",
     ],
     "C1": [
         "//kernel/core/cap:core_cap_model",
         "//kernel/core/cap:core_cap_table",
+        "//test/qemu/start:start_qemu_1d_checked",
     ],
+    "C2": ["//test/qemu/start:start_qemu_1d_checked"],
     "C3": [
         "//schema:schema_ordinals",
         "//schema:schema_round_trip",
@@ -279,6 +288,10 @@ PROOFS = {
         "//kernel/core/manifest:core_manifest_model",
         "//test/rules/manifest:accepted",
         "//test/rules/manifest:refusals",
+        "//test/qemu/start:refused_cut_checked",
+        "//test/qemu/start:refused_elf_release",
+        "//test/qemu/start:refused_module_checked",
+        "//test/qemu/start:refused_noise_release",
     ],
     "C6": [
         "//kernel/core/ledger:core_ledger_cases",
@@ -293,6 +306,10 @@ PROOFS = {
         "//kernel/core/elf:core_elf_model",
         "//kernel/core/elf:core_elf_table",
         "//test/rules/programs:programs_test",
+    ],
+    "C9": [
+        "//test/qemu/faults:faults_qemu_1d_checked",
+        "//test/qemu/faults:faults_qemu_4r_release",
     ],
     "C10": [
         "//kernel/core/vm:core_vm_cases",
@@ -309,29 +326,58 @@ PROOFS = {
     "T3": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/threads:threads_qemu_1d_checked",
     ],
-    "T4": ["//kernel/core/ledger:core_ledger_cases"],
-    "T6": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T4": [
+        "//kernel/core/ledger:core_ledger_cases",
+        "//test/qemu/threads:threads_qemu_1d_checked",
+    ],
+    "T5": [
+        "//test/qemu/threads:threads_qemu_1d_checked",
+        "//test/qemu/threads:threads_qemu_4r_release",
+    ],
+    "T6": [
+        "//kernel/core/thread:core_thread_lifecycle_table",
+        "//test/qemu/threads:threads_qemu_1d_checked",
+        "//test/qemu/faults:faults_qemu_4r_release",
+    ],
     "T7": [
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/threads:threads_qemu_1d_checked",
     ],
-    "T8": ["//kernel/core/thread:core_thread_lifecycle_table"],
+    "T8": [
+        "//kernel/core/thread:core_thread_lifecycle_table",
+        "//test/qemu/threads:threads_qemu_4r_checked",
+    ],
+    "T10": [
+        "//test/qemu/faults:faults_qemu_1d_checked",
+        "//test/qemu/faults:faults_qemu_4r_release",
+    ],
+    "T11": ["//test/qemu/threads:threads_qemu_4r_release"],
+    "T12": ["//test/qemu/threads:threads_qemu_4r_checked"],
     "T13": [
         "//kernel/core/elf:core_elf_test",
         "//test/rules/programs:programs_test",
+        "//test/qemu/start:start_qemu_1d_checked",
     ],
     "K1": [
         "//kernel/smp/park:smp_park_meet",
         "//kernel/core/park:core_park_property",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/park:park_qemu_1d_checked",
     ],
     "K2": [
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_thousand",
+        "//test/qemu/park:park_qemu_4r_release",
     ],
+    "K4": ["//test/qemu/park:park_qemu_1d_checked"],
+    "K5": ["//test/qemu/park:park_qemu_1d_checked"],
+    "K7": ["//test/qemu/park:park_qemu_1d_checked"],
+    "K8": ["//test/qemu/park:park_qemu_1d_checked"],
     "I1": [
         "//kernel/core/endpoint:core_endpoint_model",
         "//kernel/core/endpoint:core_endpoint_cases",
@@ -346,7 +392,10 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_cost",
     ],
     "S2": ["//kernel/smp/lock:smp_lock_classes"],
-    "S3": ["//kernel/core/sched:core_sched_property"],
+    "S3": [
+        "//kernel/core/sched:core_sched_property",
+        "//test/qemu/sched:sched_qemu_1d_checked",
+    ],
     "S4": ["//kernel/core/sched_policy:core_sched_policy_property"],
     "S5": [
         "//kernel/core/sched_policy:core_sched_policy_property",
@@ -354,9 +403,18 @@ PROOFS = {
     ],
     "S7": ["//kernel/smp/rq:smp_rq_fairness"],
     "S8": ["//kernel/smp/rq:smp_rq_owner"],
-    "S9": ["//kernel/smp/ipi:smp_ipi_wake"],
-    "S12": ["//kernel/smp/rq:smp_rq_fairness"],
+    "S9": [
+        "//kernel/smp/ipi:smp_ipi_wake",
+        "//test/qemu/sched:sched_qemu_2d_checked",
+    ],
+    "S12": [
+        "//kernel/smp/rq:smp_rq_fairness",
+        "//test/qemu/sched:sched_qemu_1d_checked",
+    ],
+    "S13": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "S17": ["//kernel/core/sched:core_sched_table"],
+    "S21": ["//test/qemu/sched:sched_qemu_2d_checked"],
+    "M4": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "M5": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
@@ -365,6 +423,7 @@ PROOFS = {
         "//kernel/core/tlb:core_tlb_exhaustive",
         "//kernel/core/tlb:core_tlb_return_to_user",
     ],
+    "M8": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
@@ -380,11 +439,19 @@ PROOFS = {
     "M12": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/sched:sched_qemu_1d_checked",
     ],
+    "M13": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/threads:threads_qemu_1d_checked",
+    ],
+    "M14": ["//test/qemu/faults:faults_qemu_1d_checked"],
     "M15": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
         "//test/qemu/user:user_old_cpu",
+        "//test/qemu/threads:threads_qemu_1d_checked",
     ],
     "M16": [
         "//test/rules/house:kernel_has_no_infallible_push",
@@ -409,7 +476,13 @@ PROOFS = {
         "//abi/ring:abi_ring_dispatch_replay",
         "//schema:schema_dispatch_replay",
         "//abi/report:abi_report_test",
+        "//kernel/core/cap:core_cap_operations_replay",
         "//kernel/core/elf:core_elf_parse_replay",
+        "//kernel/core/ledger:core_ledger_operations_replay",
+        "//kernel/core/park:core_park_operations_replay",
+        "//kernel/core/thread:core_thread_operations_replay",
+        "//kernel/core/timer:core_timer_operations_replay",
+        "//kernel/core/vm:core_vm_operations_replay",
         "//schema:schema_hostile_calls",
     ],
     "Q6": [

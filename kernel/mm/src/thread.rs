@@ -15,7 +15,7 @@ use crate::stack::KernelStack;
 use abi_ring::{CqProducer, KernelRing};
 use core::cell::UnsafeCell;
 use kernel_arch::context::{self, Context, UserStart, WrongState};
-use smp_lock::{Guard, TicketLock};
+use smp_lock::{Guard, LockClass, TicketLock};
 use spin::Mutex;
 
 /// A thread's ring, and what its owner keeps with it: `S` is shared like the ring.
@@ -95,7 +95,7 @@ impl<S, W> UserThread<S, W> {
             context: Context::new(),
             stack: Mutex::new(None),
             ring: UnsafeCell::new(None),
-            posting: TicketLock::new(None),
+            posting: TicketLock::with_class(LockClass::Cq, None),
         }
     }
 

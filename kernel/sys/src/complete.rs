@@ -8,6 +8,7 @@ use crate::system::the;
 use crate::thread::{OwnRing, Thread, Waiting};
 use crate::{sched, timers};
 use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
+use core_endpoint::Ended;
 use core_thread::{Ticket, WakeVerdict};
 use smp_pending::{Operation, Target};
 
@@ -42,6 +43,14 @@ pub fn wake(thread: &'static Thread, due: Due, directly: bool) {
 /// Completes an operation without a payload.
 pub fn complete(party: Party, outcome: &Outcome) {
     complete_with(party, false, |ring, cq, credit, _| ring.kernel.post(cq, credit, outcome));
+}
+
+/// Completes an operation that a service ended by the way.
+pub fn complete_ended(what: Ended<Party, Party>) {
+    match what {
+        Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
+        Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
+    }
 }
 
 /// Completes an operation with the words of a payload, at most a slot.

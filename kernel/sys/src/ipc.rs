@@ -5,7 +5,7 @@
 //! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
 //! → `Service::reply_then_recv` → the caller's CQE.
 
-use crate::complete::{complete, retarget};
+use crate::complete::{complete, complete_ended, retarget};
 use crate::enter::Caller;
 use crate::message::{Fault, Message, Sender};
 use crate::object::{self, FacetOf, Object};
@@ -17,7 +17,7 @@ use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
 use abi_types::{CapSlot, ReplyToken, Status};
 use core_cap::Cap;
 use core_endpoint::{
-    Call, CallAgain, CallKey, CallVerdict, Ended, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
+    Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
     ReplyThenRecvError, ReplyVerdict,
 };
 use smp_lock::Guard;
@@ -42,14 +42,6 @@ fn service_of(key: ProcessKey) -> Result<Guard<'static, Option<Service>>, Status
         return Err(Status::Disconnected);
     }
     Ok(service)
-}
-
-/// An operation that a service ended by the way.
-fn ended(what: Ended<Party, Party>) {
-    match what {
-        Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
-        Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
-    }
 }
 
 /// Registered buffers come with the interface that registers them: none has a number yet.
@@ -161,7 +153,9 @@ fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery
         let Some(service) = guard.as_mut() else { return };
         match fault {
             Fault::Source(status) => {
-                let Ok(rejected) = service.calls.reject_call(key, clock(), ended) else { return };
+                let Ok(rejected) = service.calls.reject_call(key, clock(), complete_ended) else {
+                    return;
+                };
                 drop(guard);
                 if let Some((caller, _)) = rejected.call {
                     complete(caller, &Outcome::plain(status));
@@ -251,7 +245,7 @@ pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
         let verdict = service
             .calls
-            .recv(endpoint, party, clock(), ended)
+            .recv(endpoint, party, clock(), complete_ended)
             .map_err(core_endpoint::RecvError::status)?;
         note_waiting(caller, party, &verdict);
         Ok(verdict)
@@ -367,11 +361,11 @@ fn reply(
         None => Ok((calls.reply(token).map_err(|_| Status::NotFound)?, None)),
         Some((endpoint, party)) => {
             let (reply, received) = calls
-                .reply_then_recv(token, endpoint, party, clock(), ended)
+                .reply_then_recv(token, endpoint, party, clock(), complete_ended)
                 .map_err(|error| match error {
-                ReplyThenRecvError::StaleToken => Status::NotFound,
-                ReplyThenRecvError::Recv(error) => error.status(),
-            })?;
+                    ReplyThenRecvError::StaleToken => Status::NotFound,
+                    ReplyThenRecvError::Recv(error) => error.status(),
+                })?;
             note_waiting(caller, party, &received);
             Ok((reply, Some(received)))
         }

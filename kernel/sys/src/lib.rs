@@ -12,6 +12,7 @@
 //! * [`user`]: what user mode leads to. [`enter`]: `cap_enter` and the dispatcher. [`ipc`]: calls.
 //!   [`fastpath`]: the same for the one case that has to be fast.
 //! * [`sched`]: switching, waking, idle. [`timers`], [`park`]: what threads wait for.
+//! * [`section`]: how long the kernel keeps a CPU.
 //! * [`object`]: interfaces the kernel serves. [`reaper`]: what is left of the dead.
 //! * [`fatal`]: panics and faults nobody expects: one report, then the end.
 #![no_std]
@@ -33,6 +34,7 @@ mod process;
 mod reaper;
 pub mod report;
 mod sched;
+mod section;
 pub mod smp;
 pub mod start;
 pub mod steps;

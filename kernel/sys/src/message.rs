@@ -7,6 +7,7 @@
 use crate::complete::{complete_with, operation_of};
 use crate::enter::Caller;
 use crate::process::Party;
+use crate::sched;
 use crate::system::the;
 use abi_ring::{INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CqeFlags, INLINE_BYTES, Status};
@@ -15,6 +16,8 @@ use zerocopy::IntoBytes;
 
 /// Words of the buffer.
 const BUFFER_WORDS: usize = MAX_COPY_BYTES / 8;
+/// Bytes between two preemption points of a long message.
+const BREATH_BYTES: usize = 4 * MAX_COPY_BYTES;
 /// The word of an inline slot that holds a call's deadline.
 const DEADLINE_WORD: usize = INLINE_WORDS - 1;
 /// Where that word begins.
@@ -146,6 +149,9 @@ impl Message<'_> {
             thread.process().space.copy_out(to, bytes).map_err(|_| bad)?;
             drop(held);
             done += part;
+            if done.is_multiple_of(BREATH_BYTES) {
+                sched::breathe();
+            }
         }
         Ok(())
     }

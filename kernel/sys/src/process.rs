@@ -17,7 +17,7 @@ use core_manifest::{Name, Profile};
 use core_thread::{CloseVerdict, KillVerdict, LeaveVerdict, Roster, ThreadKey};
 use kernel_mm::fallible::try_push;
 use kernel_mm::space::{AddressSpace, PinnedRing, SpaceError};
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 
 /// A thread's pending operation, as others name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +142,9 @@ pub struct Members {
     next_ring: u32,
 }
 
+/// Thread records looked at between two preemption points.
+const BREATH_RECORDS: usize = 256;
+
 /// Numbers address spaces for park keys.
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(1);
 
@@ -165,7 +168,7 @@ impl Process {
         Self {
             space: AddressSpace::new(),
             caps: TicketLock::new(None),
-            service: TicketLock::new(None),
+            service: TicketLock::with_class(LockClass::Endpoint, None),
             members: TicketLock::new(Members {
                 roster: Roster::new(),
                 charged: 0,
@@ -317,12 +320,17 @@ impl Process {
             return;
         }
         let me = system::here().current().map(Thread::slot);
-        for thread in the().threads.iter().filter(|t| t.process_slot() == self.slot()) {
-            // A thread that closes its own process ends by itself.
-            if Some(thread.slot()) == me {
-                continue;
+        for (n, thread) in the().threads.iter().enumerate() {
+            if n.is_multiple_of(BREATH_RECORDS) {
+                sched::breathe();
             }
-            kill(thread, thread.key());
+            // Its name before whose it is: a record that is another process's by the time it is asked
+            // has another name by then, and the kill of this one finds nobody.
+            let key = thread.key();
+            // A thread that closes its own process ends by itself.
+            if thread.process_slot() == self.slot() && Some(thread.slot()) != me {
+                kill(thread, key);
+            }
         }
     }
 

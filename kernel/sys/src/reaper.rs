@@ -9,7 +9,7 @@
 //! serving ends; its ring and stack are taken; its joiner completes; its process lets go of it. For a
 //! process: capabilities, calls, memory, the record.
 
-use crate::complete::complete;
+use crate::complete::complete_ended;
 use crate::enter;
 use crate::object::{self, threads};
 use crate::process::{Party, Process};
@@ -18,21 +18,19 @@ use crate::start;
 use crate::system::{self, NO_THREAD, here, the};
 use crate::thread::{self, Thread};
 use crate::timers;
-use abi_ring::Outcome;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_cap::DrainVerdict;
-use core_endpoint::Ended;
 use core_thread::{RecycleVerdict, ThreadKey};
 use kernel_mm::space::StillInUse;
 use smp_ipi::Requests;
 use smp_lock::TicketLock;
 
 /// Pending operations claimed in one step.
-const OPERATIONS_PER_STEP: usize = 16;
+const OPERATIONS_PER_STEP: usize = 4;
 /// Capability slots or call records looked at in one step.
-const SLOTS_PER_STEP: u32 = 32;
+const SLOTS_PER_STEP: u32 = 8;
 /// Frames given back in one step.
-const FRAMES_PER_STEP: u64 = 32;
+const FRAMES_PER_STEP: u64 = 4;
 
 /// The threads to be taken apart, newest first, by their `next`.
 static DEAD: TicketLock<u32> = TicketLock::new(NO_THREAD);
@@ -204,14 +202,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
 /// The calls a thread was serving end, and so do its receives.
 fn stop_serving(process: &'static Process, key: ThreadKey) {
     if let Some(service) = process.service.lock().as_mut() {
-        service.calls.receiver_exit(|party| party.thread == key, end);
-    }
-}
-
-fn end(what: Ended<Party, Party>) {
-    match what {
-        Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
-        Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
+        service.calls.receiver_exit(|party| party.thread == key, complete_ended);
     }
 }
 
@@ -283,7 +274,7 @@ fn drain_calls(process: &'static Process) -> Option<Stage> {
     let mut service = process.service.lock();
     let Some(service) = service.as_mut() else { return Some(Stage::Memory) };
     service.calls.shut();
-    Some(match service.calls.drain(SLOTS_PER_STEP, end) {
+    Some(match service.calls.drain(SLOTS_PER_STEP, complete_ended) {
         core_endpoint::DrainVerdict::More => Stage::Calls,
         core_endpoint::DrainVerdict::Done => Stage::Memory,
     })

@@ -9,7 +9,7 @@
 
 use crate::system::{self, Cpu, NO_THREAD, System, here, the};
 use crate::thread::Thread;
-use crate::{reaper, timers};
+use crate::{reaper, section, timers};
 use core::sync::atomic::Ordering;
 use core_sched::place::{self, Situation};
 use core_sched::{CpuId, CpuSet, DirectOffer, Enqueued, MayRun, Requeue, balance};
@@ -316,6 +316,7 @@ fn go(me: &'static Cpu, choice: &Choice, after: After, data: u64) {
     me.current.store(slot, Ordering::Relaxed);
     me.resched.store(false, Ordering::Relaxed);
     me.counters.switches.bump();
+    section::end("a switch");
     if context::switch_to(to, after, data).is_err() {
         system::defect("a claimed context cannot be switched to");
     }
@@ -402,6 +403,7 @@ pub fn hand_over(
     me.current.store(next.slot(), Ordering::Relaxed);
     me.counters.switches.bump();
     me.counters.handoffs_taken.bump();
+    section::end("a hand-off");
     if context::switch_to(next.machine.context(), after_park, thread.key().to_bits()).is_err() {
         system::defect("a claimed context cannot be switched to");
     }
@@ -450,6 +452,7 @@ pub fn end(thread: &'static Thread) -> ! {
     me.current.store(slot, Ordering::Relaxed);
     me.resched.store(false, Ordering::Relaxed);
     me.counters.switches.bump();
+    section::end("the end of a thread");
     let _ = context::end_and_switch_to(to, after_end, thread.key().to_bits());
     system::defect("a claimed context cannot be switched to")
 }
@@ -479,6 +482,20 @@ fn let_others_go_first(me: &'static Cpu, thread: &'static Thread) {
     }
 }
 
+/// A preemption point in a long operation of the current thread, which holds no lock: what is pending
+/// is served, and those that are due run first.
+pub fn breathe() {
+    section::end("a preemption point");
+    kernel_arch::cpu::let_interrupts_in();
+    section::begin();
+    let me = here();
+    if me.resched.load(Ordering::Relaxed)
+        && let Some(thread) = me.current()
+    {
+        give_way(the(), me, thread, Requeue::Preempted);
+    }
+}
+
 // ---- interrupts --------------------------------------------------------------------------------
 
 /// The timer's deadline has passed.
@@ -497,9 +514,12 @@ pub fn timer(from_user: bool) {
             rearm(me);
         }
         leave_interrupt(thread);
-    } else {
-        rearm(me);
+    } else if me.current.load(Ordering::Relaxed) != NO_THREAD && slice_is_over(me, now) {
+        // At a preemption point: the thread gives way when it goes on.
+        me.resched.store(true, Ordering::Relaxed);
     }
+    // An idle CPU looks at its queue next and arms what it needs. There is no slice to be armed for:
+    // the end of the last one has passed, and would interrupt again before the CPU comes to look.
 }
 
 fn slice_is_over(me: &'static Cpu, now: u64) -> bool {
@@ -558,10 +578,12 @@ pub fn interrupt(from_user: bool) {
         return;
     }
     reaper::step();
-    if from_user && let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) {
-        if requests.contains(Requests::RESCHEDULE) {
-            me.resched.store(true, Ordering::Relaxed);
-        }
+    let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else { return };
+    if requests.contains(Requests::RESCHEDULE) {
+        me.resched.store(true, Ordering::Relaxed);
+    }
+    // At a preemption point the thread gives way when it goes on, and dies when it leaves.
+    if from_user {
         rearm(me);
         leave_interrupt(thread);
     }
@@ -581,6 +603,7 @@ fn leave_interrupt(thread: &'static Thread) {
 pub fn idle() -> ! {
     let me = here();
     loop {
+        section::end("a turn of the idle loop");
         me.machine.run_job();
         let _ = me.requests.take();
         reaper::step();
@@ -631,8 +654,10 @@ fn rest(me: &'static Cpu) {
         if let Some(at) = timers::next(me) {
             arm(at);
         }
+        section::end("idle");
         // Interrupts are off since before the look, and on for this one instruction.
         kernel_arch::cpu::wait_for_interrupt();
+        section::begin();
     } else if stealable {
         // What can be seen and not taken yet is on its way off another CPU.
         kernel_arch::cpu::relax();

@@ -73,7 +73,9 @@ pub(crate) fn other_cpu(cpu: &'static PerCpu) -> ! {
 pub(crate) fn interrupt(frame: &TrapFrame) {
     // Without a running system a request for attention needs no more than the wake it is.
     if frame.vector().0 == IPI_VECTOR {
+        crate::section::begin();
         crate::sched::interrupt(frame.is_from_user());
+        crate::section::end("the end of an interrupt");
     } else {
         log!(
             "trap",

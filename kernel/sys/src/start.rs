@@ -7,7 +7,7 @@
 use crate::object::{FacetOf, Object};
 use crate::process::{Calls, CapTable, NewProcess, Process, Service};
 use crate::system::{self, the};
-use crate::{Machine, fatal, sched, smp, thread};
+use crate::{Machine, fatal, sched, section, smp, thread};
 use abi_report::Exit;
 use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
 use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
@@ -20,12 +20,13 @@ use core_elf::{Image, Tls};
 use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
 use core_manifest::{GrantKind, Manifest, Name, Profile};
 use core_paging::Access;
-use core_sched_policy::Weight;
+use core_sched_policy::{PolicyKind, Weight};
 use kernel_arch::context::UserStart;
 use kernel_arch::{log, println, stop, time};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_push};
 use kernel_mm::space::{MAX_PAGES, SpaceError};
+use spin::Once;
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
@@ -40,6 +41,16 @@ static LIVE: AtomicU32 = AtomicU32::new(0);
 static FIRST_FAILURE: AtomicU64 = AtomicU64::new(0);
 /// Whether IPC may take its fast path (`fastpath=off` says no).
 static FAST_PATH: AtomicBool = AtomicBool::new(true);
+
+/// What a test kernel does when a process has ended: its name and exit code.
+pub type Watcher = fn(&str, i64);
+
+static WATCHER: Once<Watcher> = Once::new();
+
+/// Says who is told of each process's end, once. For test kernels, whose processes are the tests.
+pub fn watch(watcher: Watcher) {
+    WATCHER.call_once(|| watcher);
+}
 
 /// Why a process cannot be started.
 enum Refusal {
@@ -90,9 +101,13 @@ pub fn run(machine: &'static Machine) -> Option<core::convert::Infallible> {
     if machine.clock.is_none() {
         crate::boot::give_up("processes need a clock, and this machine has none that can be read");
     }
-    FAST_PATH.store(machine.words().value("fastpath") != Some("off"), Ordering::Relaxed);
+    FAST_PATH.store(machine.options.fast_path, Ordering::Relaxed);
+    if let Some(ticks) = machine.words().value("section").and_then(|n| n.parse().ok()) {
+        section::limit(ticks);
+    }
+    let policy = if machine.options.eevdf { PolicyKind::Eevdf } else { PolicyKind::Wfq };
     let secret = [time::ticks(), sched::clock() ^ manifest.data.as_ptr().addr() as u64];
-    if system::create(sched::clock(), secret).is_err() {
+    if system::create(sched::clock(), policy, secret).is_err() {
         crate::boot::give_up("not enough memory for the system's tables");
     }
     if let Err(refusal) = start_all(machine, manifest.data) {
@@ -324,9 +339,14 @@ pub fn process_ended(process: &'static Process) {
         let members = process.members.lock();
         (members.name, members.is_essential)
     };
-    log!("process", "\"{}\" ended with {code}", name.as_str());
     process.vacate();
+    if let Some(watcher) = WATCHER.get() {
+        watcher(name.as_str(), code);
+    }
     if code != 0 {
+        log!("process", "\"{}\" ended with {code}", name.as_str());
+        // What a person is told does not count.
+        section::begin();
         let _ = FIRST_FAILURE.compare_exchange(
             0,
             code.cast_unsigned(),
@@ -347,6 +367,9 @@ pub fn process_ended(process: &'static Process) {
 fn end(code: i64) -> ! {
     let _ = stop::claim();
     let _ = stop::stop_others();
+    if let Some(ticks) = section::longest() {
+        println!("The longest time in the kernel without a preemption point: {ticks} ticks.");
+    }
     println!("The system has ended with {code}. (Ctrl-A X leaves QEMU.)");
     fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
 }

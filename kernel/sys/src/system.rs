@@ -10,9 +10,12 @@ use crate::process::Process;
 use crate::thread::Thread;
 use crate::timers::Sleep;
 use alloc::vec::Vec;
+#[cfg(checked)]
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_park::Waiter;
 use core_sched::{CpuId, CpuSet};
+use core_sched_policy::PolicyKind;
 use core_thread::ThreadKey;
 use core_timer::{DeadlineQueue, Timer};
 use kernel_arch::cpu::{self, PerCpu};
@@ -53,6 +56,9 @@ pub struct Cpu {
     pub resched: AtomicBool,
     /// What it counts. Its own to change.
     pub counters: Counters,
+    /// When it last entered the kernel or switched, in ticks. Its own.
+    #[cfg(checked)]
+    pub section_began: AtomicU64,
 }
 
 /// The tables.
@@ -80,7 +86,11 @@ pub struct System {
 static SYSTEM: Once<System> = Once::new();
 
 /// Makes the tables; once, on the boot CPU.
-pub fn create(now_ns: u64, park_secret: [u64; 2]) -> Result<&'static System, OutOfMemory> {
+pub fn create(
+    now_ns: u64,
+    policy: PolicyKind,
+    park_secret: [u64; 2],
+) -> Result<&'static System, OutOfMemory> {
     let blocks = cpu::all();
     let ids =
         || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
@@ -93,8 +103,10 @@ pub fn create(now_ns: u64, park_secret: [u64; 2]) -> Result<&'static System, Out
         direct: AtomicBool::new(false),
         resched: AtomicBool::new(false),
         counters: Counters::new(),
+        #[cfg(checked)]
+        section_began: AtomicU64::new(0),
     }))?;
-    let queues = leak(ids().map(|(id, _)| RunQueue::new(id, now_ns)))?;
+    let queues = leak(ids().map(|(id, _)| RunQueue::with_policy(id, policy, now_ns)))?;
     let first = CpuId::new(0).ok_or(OutOfMemory)?;
     let threads = thread_count();
     let system = System {
@@ -108,6 +120,7 @@ pub fn create(now_ns: u64, park_secret: [u64; 2]) -> Result<&'static System, Out
         sleeps: leak((0..MAX_SLEEPS as u32).map(Sleep::new))?,
         park: ParkTable::new(leak((0..threads).map(|_| Waiter::new()))?, park_secret),
     };
+    smp_lock::watch(|| Some(cpu::this().index() as usize));
     Ok(SYSTEM.call_once(|| system))
 }
 

@@ -168,7 +168,9 @@ struct Parts {
 impl Parts {
     fn allocate(process: &'static Process) -> Result<Self, SpawnError> {
         let stack = KernelStack::for_thread().map_err(|OutOfMemory| SpawnError::StackMemory)?;
+        sched::breathe();
         let (number, memory, limit) = process.take_ring().map_err(|_| SpawnError::Memory)?;
+        sched::breathe();
         match pending(memory.block().cq_entries()) {
             Ok(cells) => Ok(Self {
                 stack,

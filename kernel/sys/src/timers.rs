@@ -167,12 +167,13 @@ pub fn next(cpu: &Cpu) -> Option<u64> {
     cpu.timers.lock().next_deadline_ns(the().timers)
 }
 
-/// Serves what is due on this CPU.
+/// Serves what is due on this CPU, and arms what is due next: whoever comes here may have been
+/// interrupted by a timer that stood for an earlier one, the end of a slice for example.
 pub fn expire(now_ns: u64) {
     let system = the();
     let me = system::here();
     for _ in 0..EXPIRE_BATCH {
-        let Some(expired) = me.timers.lock().pop_expired(system.timers, now_ns) else { return };
+        let Some(expired) = me.timers.lock().pop_expired(system.timers, now_ns) else { break };
         serve(system, expired.index, now_ns);
     }
     if let Some(at) = next(me) {

@@ -5,7 +5,7 @@ use crate::process::Process;
 use crate::sched;
 use crate::system::{self, here};
 use crate::thread::Thread;
-use crate::{fatal, symbols};
+use crate::{fatal, section, symbols};
 use abi_types::{Syscall, UNKNOWN_SYSCALL};
 use core::sync::atomic::Ordering;
 use kernel_arch::console;
@@ -17,11 +17,14 @@ pub const FAULT_EXIT_CODE: i64 = -256;
 /// A syscall.
 #[inline]
 pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
-    match Syscall::from_number(number) {
+    section::begin();
+    let result = match Syscall::from_number(number) {
         Some(Syscall::CapEnter) => enter::cap_enter(a0, a1),
         Some(Syscall::Exit) => exit(a0.cast_signed()),
         None => UNKNOWN_SYSCALL,
-    }
+    };
+    section::end("the return of a system call");
+    result
 }
 
 fn current() -> &'static Thread {
@@ -66,10 +69,14 @@ pub fn fault(frame: &TrapFrame) -> ! {
     console::print(format_args!("thread {}\n{frame}", thread.slot()));
     console::print(format_args!("backtrace\n"));
     symbols::print_user_backtrace(&process.space, frame);
+    // What a person is told does not count.
+    section::begin();
     end_process(thread, process, FAULT_EXIT_CODE - i64::from(vector.0))
 }
 
 /// A deadline has passed.
 pub fn timer(frame: &TrapFrame) {
+    section::begin();
     sched::timer(frame.is_from_user());
+    section::end("the end of a timer interrupt");
 }

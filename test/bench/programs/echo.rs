@@ -15,9 +15,8 @@ fn main(env: &Env) -> Result<(), Error> {
     Ok(env.io.with_ring(|ring| echo(ring, requests))?)
 }
 
-/// Words of the message that is measured: its size is known here, as it is to any server of a
-/// fixed message.
-const WORDS: usize = 8;
+/// The message that is measured: its size is known here, as it is to any server of a fixed message.
+const BYTES: u32 = 64;
 
 fn echo(ring: &mut Ring, requests: CapSlot) -> Result<(), Status> {
     let slot = ring.take_slot().ok_or(Status::Overloaded)?;
@@ -39,15 +38,15 @@ fn echo(ring: &mut Ring, requests: CapSlot) -> Result<(), Status> {
         };
         let cqe = *completion.cqe();
         ok(status_of(&cqe))?;
-        if cqe.length as usize == WORDS * 8 {
-            let words: [u64; WORDS] = core::array::from_fn(|word| completion.inline_word(word));
+        let mut words = [0; INLINE_WORDS];
+        if cqe.length == BYTES {
+            completion.read_inline(BYTES, &mut words);
             drop(completion);
-            ring.write_inline(slot, &words);
+            ring.write_inline(slot, &words[..BYTES as usize / 8]);
         } else {
-            let mut words = [0; INLINE_WORDS];
             completion.read_inline(cqe.length, &mut words);
             drop(completion);
-            ring.write_inline(slot, words.get(..cqe.length as usize / 8).unwrap_or_default());
+            ring.write_inline(slot, &words[..(cqe.length as usize / 8).min(INLINE_WORDS)]);
         }
         next = Sqe { length: cqe.length, arg: cqe.token, ..answer };
     }

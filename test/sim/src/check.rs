@@ -2,7 +2,7 @@
 
 use crate::machine::id;
 use crate::{Done, MS, Machine, Rule};
-use core_sched::Activity;
+use core_sched::{Activity, Ordered};
 use core_sched_policy::{Policy, QUANTUM_NS};
 use core_thread::State;
 
@@ -12,6 +12,12 @@ const IDLE_BOUND_NS: u64 = QUANTUM_NS + MS;
 
 /// How many quanta times the sum of weights over its own a thread may wait.
 const WAIT_QUANTA: u64 = 8;
+
+/// The greatest of a number now and before each change since a time.
+fn most_since(changes: &[(u64, u64)], now: u64, from_ns: u64) -> u64 {
+    let recent = changes.iter().rev().take_while(|change| change.0 >= from_ns);
+    recent.map(|change| change.1).fold(now, u64::max)
+}
 
 impl<P: Policy> Machine<'_, P> {
     /// How long a thread may wait now, by the greatest sum of weights since it could run.
@@ -23,14 +29,29 @@ impl<P: Policy> Machine<'_, P> {
     }
 
     fn weights_since(&self, from_ns: u64) -> u64 {
-        let mut most = self.weights;
-        for &(changed_ns, before) in self.weight_changes.iter().rev() {
-            if changed_ns < from_ns {
-                break;
+        most_since(&self.weight_changes, self.weights, from_ns)
+    }
+
+    /// The same for the time in the queue it is in now, by what that queue had to do. A thread
+    /// comes with no more debt than one request, so a queue it has just come to counts anew.
+    fn queue_bound_ns(&self, slot: u32) -> Done<u64> {
+        let entity = self.entity(slot)?;
+        let home = self.home(slot);
+        let arrived_ns = self.threads[slot as usize].arrived_ns;
+        let load = most_since(&self.load_changes[home], self.loads[home], arrived_ns);
+        let weight = u64::from(entity.share().weight().get());
+        Ok(load.max(weight) * QUANTUM_NS * WAIT_QUANTA / weight)
+    }
+
+    /// Notes what the queues have to do after an event.
+    pub(crate) fn note_loads(&mut self) {
+        while let Some(cpu) = self.used_queues.pop() {
+            let load = self.queues[cpu].hint().load;
+            if load != self.loads[cpu] {
+                self.load_changes[cpu].push((self.now_ns, self.loads[cpu]));
+                self.loads[cpu] = load;
             }
-            most = most.max(before);
         }
-        most
     }
 
     /// A thread starts after having waited.
@@ -49,8 +70,19 @@ impl<P: Policy> Machine<'_, P> {
         let thread = &self.threads[slot as usize];
         let waited_ns = self.now_ns - thread.ready_ns;
         if waited_ns > bound_ns {
-            let detail = format!("thread {slot} waited {waited_ns} ns, it may {bound_ns}");
+            let who = self.describe(slot)?;
+            let detail = format!("{who} waited {waited_ns} ns, it may {bound_ns}");
             return self.fail(Rule::Starved, detail);
+        }
+        let queued_ns = self.now_ns - thread.arrived_ns;
+        if queued_ns > QUANTUM_NS * WAIT_QUANTA {
+            let bound_ns = self.queue_bound_ns(slot)?;
+            if queued_ns > bound_ns {
+                let (who, home) = (self.describe(slot)?, self.home(slot));
+                let detail =
+                    format!("{who} waited {queued_ns} ns in queue {home}, it may {bound_ns}");
+                return self.fail(Rule::Starved, detail);
+            }
         }
         if waited_ns <= IDLE_BOUND_NS {
             return Ok(());
@@ -69,6 +101,37 @@ impl<P: Policy> Machine<'_, P> {
             }
         }
         Ok(())
+    }
+
+    /// A thread, and what it is owed, for a person to read.
+    fn describe(&self, slot: u32) -> Done<String> {
+        let share = self.entity(slot)?.share();
+        let (weight, class) = (share.weight().get(), share.class());
+        if slot == 4 || slot == 7 {
+            return Ok(format!("{:?}", self.entity(slot)?));
+        }
+        Ok(format!("thread {slot} (weight {weight}, {class:?})"))
+    }
+
+    /// A queue in its order, for a person to read: where each request starts and ends, from
+    /// where virtual time stands.
+    pub fn queue_text(&self, cpu: usize) -> String {
+        let guard = self.queues[cpu].lock();
+        let now = guard.look().virtual_now();
+        let mut text = format!("queue {cpu}, current {:?}:\n", self.cpus[cpu].current);
+        text += &format!(
+            "  pulls {} load {}\n",
+            guard.look().policy().pulls(),
+            guard.look().hint().load
+        );
+        let mut next = guard.look().order().first();
+        while let Some((item, entry)) = next {
+            let (start, finish) = (entry.tag.start.since(now), entry.tag.finish.since(now));
+            let (slot, weight) = (item.0.thread(), entry.weight.get());
+            text += &format!("  thread {slot} (weight {weight}): {start} to {finish} ns\n");
+            next = guard.look().order().after(item);
+        }
+        text
     }
 
     /// Checks the threads the last event touched.

@@ -163,6 +163,7 @@ impl<'n, P: Policy> Machine<'n, P> {
                 .with(item.0, |q, item, e| q.enqueue(item, e, lag, now_ns));
             let _ = self.must("queueing a stolen thread", said)?;
             self.report.steals += 1;
+            self.thread(item.0.thread() as u32).arrived_ns = now_ns;
             self.touched.push(item.0.thread() as u32);
             return Ok(Loot::Thread);
         }

@@ -89,6 +89,10 @@ pub struct Machine<'n, P: Policy> {
     /// Sum of weights of all live threads, and what it was before each change, when.
     pub(crate) weights: u64,
     pub(crate) weight_changes: Vec<(u64, u64)>,
+    /// The same for the load of each queue, and the queues the event used.
+    pub(crate) loads: Vec<u64>,
+    pub(crate) load_changes: Vec<Vec<(u64, u64)>>,
+    pub(crate) used_queues: Vec<usize>,
     pub(crate) touched: Vec<u32>,
     /// What it counted.
     pub report: Report,
@@ -125,6 +129,9 @@ impl<'n, P: Policy> Machine<'n, P> {
             now_ns: 0,
             weights: 0,
             weight_changes: Vec::new(),
+            loads: vec![0; config.cpus],
+            load_changes: vec![Vec::new(); config.cpus],
+            used_queues: Vec::new(),
             touched: Vec::new(),
             report: Report::default(),
             trace: config.traces.then(Trace::default),
@@ -159,6 +166,7 @@ impl<'n, P: Policy> Machine<'n, P> {
 
     /// Takes a queue's lock for one operation; the time that takes is the CPU's.
     pub(crate) fn pay_lock(&mut self, by: usize, queue: usize) {
+        self.used_queues.push(queue);
         let at_ns = self.now_ns + self.cpus[by].overhead_ns;
         let got_ns = at_ns.max(self.cpus[queue].lock_free_ns);
         let end_ns = got_ns + self.config.costs.lock_ns;
@@ -225,6 +233,7 @@ impl<'n, P: Policy> Machine<'n, P> {
             let Some(event) = self.events.pop() else { break };
             self.handle(event)?;
             self.report.events += 1;
+            self.note_loads();
             self.check_touched()?;
             if self.report.events.is_multiple_of(EVENTS_PER_WALK) {
                 self.check_all()?;
@@ -409,6 +418,7 @@ impl<'n, P: Policy> Machine<'n, P> {
         let now_ns = self.now_ns;
         let thread = self.thread(slot);
         thread.ready_ns = now_ns;
+        thread.arrived_ns = now_ns;
         let weight = thread.weight;
         thread.least_weight = weight;
         self.count_weight(slot, weight);

@@ -82,6 +82,7 @@ fn main() {
     match outcome {
         Ok(()) => println!("nothing is broken"),
         Err(failure) => {
+            (0..machine.config.cpus).for_each(|cpu| print!("{}", machine.queue_text(cpu)));
             println!("{failure}");
             std::process::exit(1);
         }

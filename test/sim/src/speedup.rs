@@ -112,8 +112,8 @@ impl Job {
                         return Step::Exit;
                     }
                     cx.shared[0] -= 1;
-                    // Most are short, a few thirty times as long.
-                    let length = cx.rng.below(32);
+                    // Most are short, a few thirty times as long; the same ones on any machine.
+                    let length = crate::Rng::new(cx.shared[0]).below(32);
                     Step::Run(500 * US + length * length * 8 * US)
                 }
                 Self::Barriers => match turn {

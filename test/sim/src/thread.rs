@@ -33,6 +33,8 @@ pub(crate) struct Thread {
     /// When it became runnable, and when its CPUs last changed.
     pub(crate) ready_ns: u64,
     pub(crate) confined_ns: u64,
+    /// When it came to the queue it waits in.
+    pub(crate) arrived_ns: u64,
     /// Its registers are in memory from here on; before that only `last_cpu` may run it.
     pub(crate) off_cpu_ns: u64,
     pub(crate) last_cpu: usize,
@@ -62,6 +64,7 @@ impl Thread {
             overhead_ns: 0,
             ready_ns: 0,
             confined_ns: 0,
+            arrived_ns: 0,
             off_cpu_ns: 0,
             last_cpu: 0,
             weight: 0,

@@ -67,6 +67,7 @@ impl<P: Policy> Machine<'_, P> {
         let said = self.queues[to].lock().with(node, |q, item, e| q.enqueue(item, e, lag, now_ns));
         let enqueued = self.must("queueing a moved thread", said)?;
         let thread = self.thread(slot);
+        thread.arrived_ns = now_ns;
         thread.least_weight = thread.least_weight.min(thread.weight);
         self.tell(by, to, enqueued);
         Ok(())

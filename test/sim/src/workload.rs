@@ -91,9 +91,9 @@ impl Workload {
     /// How long it runs on so many CPUs; events cost the same however many there are.
     pub fn length_ns(self, cpus: usize) -> u64 {
         match cpus {
-            ..=8 => 2 * S,
-            ..=32 => S,
-            _ => S / 2,
+            ..=8 => 6 * S,
+            ..=32 => 3 * S,
+            _ => 3 * S / 2,
         }
     }
 
@@ -142,6 +142,10 @@ impl Workload {
             for n in 0..some {
                 let (run_ns, sleep_ns) = (rng.between(US, 20 * MS), rng.between(US, 60 * MS));
                 m.spawn(n % cpus, any_share(rng), 9, sleeper(run_ns, sleep_ns))?;
+            }
+            for n in 0..some.div_ceil(8) {
+                let sleep_ns = rng.between(S / 2, 2 * S);
+                m.spawn(n % cpus, any_share(rng), 10, sleeper(sleep_ns / 2, sleep_ns))?;
             }
         }
         if all || matches!(self, Self::Ipc | Self::Kill) {

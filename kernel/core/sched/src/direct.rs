@@ -101,7 +101,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         let tag = self.policy.tag(coming.start, &coming.share);
         coming.close_runnable_span(now_ns);
         self.run(to, coming, tag, false, now_ns);
-        Ok(HandedOff { charge, slice_end_ns: self.slice_end_if_shared() })
+        Ok(HandedOff { charge, slice_end_ns: self.slice_end_if_shared(), is_like: false })
     }
 
     /// The current thread blocks and `to` takes its seat, while nobody else waits.
@@ -119,7 +119,6 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         let (_, leaving) = from;
         let (to, coming) = to;
         let charge = self.account(leaving, now_ns);
-        self.withdraw(leaving);
         let now = self.policy.virtual_now();
         leaving.voluntary_blocks += 1;
         leaving.activity = Activity::Resting;
@@ -127,10 +126,21 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         leaving.kept_lag = Lag::ZERO;
         self.settle_home(coming, now_ns);
         coming.start = now;
-        self.enter(coming);
-        let tag = self.policy.tag(now, &coming.share);
         coming.activity = Activity::Running;
-        self.seat(to, coming, tag, now_ns);
-        HandedOff { charge, slice_end_ns: None }
+        let is_like = !coming.wants_another && coming.share.is_like(&leaving.share);
+        if is_like && let Some(current) = &mut self.current {
+            // Load, tag and share stay what they are but for where they start.
+            current.item = to;
+            current.since_ns = now_ns;
+            current.start = now;
+            current.tag = self.policy.tag(now, &current.share);
+            current.moved_ns = coming.moved_ns;
+        } else {
+            self.withdraw(leaving);
+            self.enter(coming);
+            let tag = self.policy.tag(now, &coming.share);
+            self.seat(to, coming, tag, now_ns);
+        }
+        HandedOff { charge, slice_end_ns: None, is_like }
     }
 }

@@ -276,6 +276,11 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         (self.busy_ns, self.idle_ns)
     }
 
+    /// The policy, to look at.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
     /// The sorted set, to look at.
     pub fn order(&self) -> &O {
         &self.order

@@ -107,6 +107,7 @@ struct Model {
     current_finish: i128,
     /// Virtual time it has been served since its last charge, in whole slices.
     current_ran: i128,
+    passing: i128,
 }
 
 impl Model {
@@ -183,14 +184,7 @@ impl Model {
 
     /// Where a newcomer with that lag goes.
     fn place(&self, lag: i128, share: &Share) -> i128 {
-        let lag = lag.clamp(-Self::limit(share), Self::limit(share));
-        let (pulls, weights) = self.pulls();
-        if self.kind == PolicyKind::Wfq || lag >= 0 || weights == 0 {
-            return self.now_v - lag;
-        }
-        // So far ahead that, when virtual time has followed the mean, the lag is what it was.
-        let own = -lag * i128::from(share.weight().get());
-        self.now_v - lag + (own + pulls).max(0) / weights
+        self.now_v - lag.clamp(-Self::limit(share), Self::limit(share))
     }
 
     fn is_eligible(&self, request_start: i128) -> bool {
@@ -201,18 +195,38 @@ impl Model {
     fn pass_time(&mut self, now_ns: u64) {
         let Some(who) = self.who(Activity::Running).filter(|_| self.alone()) else { return };
         let t = self.threads[who];
+        let mut last = None;
         while self.slice_end_ns <= now_ns {
             let ran = Self::virtual_of(&t.share, self.slice_end_ns - t.since_ns, 0).0;
             match self.kind {
                 PolicyKind::Wfq => self.now_v = self.now_v.max(t.start + ran),
-                PolicyKind::Eevdf => {
-                    self.current_ran = ran;
-                    self.follow_mean();
-                }
+                PolicyKind::Eevdf => last = Some(ran),
             }
             self.current_start = t.start + ran + self.patience(&t.share);
             self.current_finish = t.start + ran + Self::request(&t.share);
             self.slice_end_ns += QUANTUM_NS;
+        }
+        if let Some(ran) = last {
+            let more = ran - self.current_ran;
+            self.current_ran = ran;
+            self.serve(more, &t.share);
+        }
+    }
+
+    /// Virtual time passes by the mean, or by seven eighths of what was served, divided by
+    /// weight, if that is more.
+    fn serve(&mut self, virtual_ns: i128, share: &Share) {
+        let served = virtual_ns * i128::from(share.weight().get());
+        self.passing += served - served / 8;
+        let (pulls, weights) = self.pulls();
+        if self.kind == PolicyKind::Wfq || weights == 0 {
+        } else if pulls >= self.passing {
+            self.passing = 0;
+            self.follow_mean();
+        } else {
+            let step = self.passing / weights;
+            self.now_v += step;
+            self.passing -= step * weights;
         }
     }
 
@@ -258,9 +272,23 @@ impl Model {
         t.runtime_ns += elapsed_ns;
         t.virtual_ns += ran as u128;
         t.since_ns = now_ns;
+        let (more, share) = (ran - self.current_ran, t.share);
         self.current_ran = 0;
-        self.follow_mean();
+        self.serve(more, &share);
         elapsed_ns
+    }
+
+    /// A thread ends: under WFQ what it had in advance passes as virtual time. Its running time.
+    fn end(&mut self, who: usize, now_ns: u64) -> u64 {
+        if self.threads[who].activity == Activity::Running {
+            self.stop(who, now_ns);
+        }
+        let t = self.threads[who];
+        if t.activity != Activity::Resting && self.kind == PolicyKind::Wfq {
+            let ahead = (t.start - self.now_v) * i128::from(t.share.weight().get());
+            self.now_v += ahead.max(0) / self.pulls().1;
+        }
+        t.runtime_ns
     }
 
     fn requeue(&mut self, who: usize, yields: bool, now_ns: u64) -> u64 {
@@ -340,6 +368,7 @@ enum Op {
     Block,
     MoveAndBack { who: usize },
     SetAside { who: usize },
+    End { who: usize },
     SetShare { who: usize, weight: u16, class: usize },
 }
 
@@ -356,6 +385,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Block),
         1 => who.clone().prop_map(|who| Op::MoveAndBack { who }),
         1 => who.clone().prop_map(|who| Op::SetAside { who }),
+        1 => who.clone().prop_map(|who| Op::End { who }),
         1 => (who, 1u16..=1024, 0usize..4)
             .prop_map(|(who, weight, class)| Op::SetShare { who, weight, class }),
     ]
@@ -384,6 +414,7 @@ proptest! {
             ..Model::default()
         };
         let mut now_ns = 0;
+        let mut ended_ns = 0;
         for (pause_ns, op) in steps {
             now_ns += pause_ns;
             let activity = |who: usize, m: &Model| m.threads[who].activity;
@@ -491,6 +522,20 @@ proptest! {
                         model.threads[who].runnable_ns += now_ns - since_ns;
                     }
                 }
+                Op::End { who } => {
+                    let e = &mut entities[who];
+                    let got = match e.activity() {
+                        Activity::Running => queue.exit(who, e, now_ns).map(|_| ()),
+                        Activity::Resting => queue.drop_resting(e),
+                        _ => queue.drop_dead(who, e, now_ns),
+                    };
+                    prop_assert_eq!(got, Ok(()));
+                    prop_assert_eq!(entities[who].activity(), Activity::Dead);
+                    ended_ns += model.end(who, now_ns);
+                    // Another thread gets the record.
+                    entities[who] = Entity::new(Share::default());
+                    model.threads[who] = Slow::default();
+                }
                 Op::SetShare { who, weight, class } => {
                     let weight = Weight::new(weight).unwrap();
                     let share = Share::new(weight, LatencyClass::ALL[class]);
@@ -510,7 +555,7 @@ proptest! {
                 prop_assert_eq!(s.preemptions, t.preemptions);
             }
             let running: u64 = entities.iter().map(|e| e.snapshot().runtime_ns).sum();
-            prop_assert_eq!(queue.busy_and_idle_ns().0, running);
+            prop_assert_eq!(queue.busy_and_idle_ns().0, running + ended_ns);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The policy a queue is made with, chosen when the machine starts.
 
-use crate::{Eevdf, Lag, Policy, Share, Tag, VirtualTime, Weight, Wfq};
+use crate::{Eevdf, Policy, Share, Tag, VirtualTime, Weight, Wfq};
 
 /// The policies there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -161,14 +161,6 @@ impl Policy for AnyPolicy {
     fn served(&mut self, virtual_ns: u64, weight: Weight) {
         if !self.is_wfq() {
             self.state.served(virtual_ns, weight);
-        }
-    }
-
-    #[inline]
-    fn place(&self, lag: Lag, share: &Share) -> VirtualTime {
-        match self.kind {
-            PolicyKind::Wfq => self.wfq().place(lag, share),
-            PolicyKind::Eevdf => self.state.place(lag, share),
         }
     }
 

@@ -14,19 +14,28 @@
 //! will be first runs.
 
 use crate::reciprocal::Reciprocal;
-use crate::{Lag, Policy, Share, Tag, VirtualTime, Weight};
+use crate::{Policy, Share, Tag, VirtualTime, Weight};
+
+/// While the mean lies behind it, virtual time is slower by one part in so many than it would be
+/// if nobody came or went.
+const SLOWEST: i128 = 8;
 
 /// One queue's virtual time under EEVDF.
 ///
 /// It never goes back: when the mean does (someone who was owed service comes, someone who owed
-/// some goes), virtual time stands until the mean has caught up. The fraction of the mean below
-/// one virtual ns stays in the sum, so nothing is rounded away.
+/// some goes), virtual time is slower until the mean has caught up. It does not stand: those who
+/// come without debt and go with some that nobody collects, one after the other, would hold it
+/// where it is, and who waits to become eligible would wait for ever.
+///
+/// Fractions of one virtual ns stay in the sums, so nothing is rounded away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eevdf {
     pub(crate) now: VirtualTime,
     /// Over all competitors: weight times distance from `now`. Below zero while the mean lies
     /// behind `now`, and otherwise less than the sum of weights once virtual time is advanced.
     pulls: i128,
+    /// The least by which virtual time has to pass for what was served, times the weights.
+    passing: i128,
     /// Sum of weights.
     weights: u64,
     /// One over some recent sum of weights.
@@ -43,6 +52,7 @@ impl Eevdf {
         Self {
             now,
             pulls: 0,
+            passing: 0,
             weights: 0,
             reciprocal: Reciprocal::new(1),
             running_virtual_ns: 0,
@@ -56,10 +66,7 @@ impl Eevdf {
         if self.pulls < i128::from(self.weights) || self.weights == 0 {
             return;
         }
-        if self.reciprocal.divisor() != self.weights {
-            self.reciprocal = Reciprocal::new(self.weights);
-        }
-        let step = self.reciprocal.quotient(self.pulls);
+        let step = self.per_weight(self.pulls);
         self.now = self.now.after(step);
         self.pulls -= i128::from(self.weights) * i128::from(step);
     }
@@ -70,8 +77,28 @@ impl Eevdf {
     #[inline(never)]
     fn serve(&mut self, virtual_ns: u64, weight: u64) {
         let more = virtual_ns.saturating_sub(self.running_virtual_ns);
-        self.pulls += i128::from(weight) * i128::from(more);
-        self.advance();
+        let served = i128::from(weight) * i128::from(more);
+        self.pulls += served;
+        self.passing += served - served / SLOWEST;
+        if self.pulls >= self.passing {
+            self.passing = 0;
+            self.advance();
+        } else if self.weights > 0 {
+            let step = self.per_weight(self.passing);
+            let passed = i128::from(self.weights) * i128::from(step);
+            self.now = self.now.after(step);
+            self.pulls -= passed;
+            self.passing -= passed;
+        }
+    }
+
+    /// A sum over all competitors, divided among them by weight.
+    #[inline]
+    fn per_weight(&mut self, sum: i128) -> u64 {
+        if self.reciprocal.divisor() != self.weights {
+            self.reciprocal = Reciprocal::new(self.weights);
+        }
+        self.reciprocal.quotient(sum)
     }
 }
 
@@ -126,13 +153,6 @@ impl Policy for Eevdf {
         self.pulls -= self.pull(start, weight);
     }
 
-    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
-        let now = self.after_end(start, weight, weights);
-        self.left(start, weight);
-        self.pulls -= i128::from(self.weights) * i128::from(now.since(self.now));
-        self.now = now;
-    }
-
     #[inline]
     fn running(&mut self, virtual_ns: u64, weight: Weight) {
         let weight = u64::from(weight.get());
@@ -156,24 +176,6 @@ impl Policy for Eevdf {
     /// Virtual time does not follow the choice: the mean moves it.
     #[inline]
     fn picked(&mut self, _tag: Tag) {}
-
-    /// Credit counts from where virtual time stands. Debt moves the mean, and virtual time with
-    /// it; the newcomer is placed so far ahead that it owes what it came with afterwards.
-    #[inline]
-    fn place(&self, lag: Lag, share: &Share) -> VirtualTime {
-        let limit = share.lag_limit_virtual_ns();
-        let lag_ns = lag.virtual_ns().clamp(-limit, limit);
-        if lag_ns >= 0 || self.weights == 0 {
-            return Lag::new(lag_ns).start_at(self.now);
-        }
-        let debt = lag_ns.unsigned_abs();
-        let pull = i128::from(debt) * i128::from(share.weight().get()) + self.pulls;
-        let moves = match self.reciprocal.divisor() == self.weights {
-            true => self.reciprocal.quotient(pull),
-            false => Reciprocal::new(self.weights).quotient(pull),
-        };
-        self.now.after(debt).after(moves)
-    }
 
     #[inline]
     fn pull(&self, start: VirtualTime, weight: Weight) -> i128 {

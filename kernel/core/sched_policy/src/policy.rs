@@ -1,6 +1,5 @@
 //! What an ordering policy answers; a queue is generic over it.
 
-use crate::reciprocal::Reciprocal;
 use crate::{Lag, Share, VirtualTime, Weight};
 
 /// Where a request lies on its queue's virtual time line.
@@ -76,21 +75,12 @@ pub trait Policy {
         let _ = (start, weight);
     }
 
-    /// A competitor ends for good, of `weights` in all with its own. Returns where the queue is to
-    /// stand.
-    ///
-    /// What it had in advance is owed to the others by nobody any more: it is as if virtual
-    /// time had passed while it ran. Otherwise it would stand still for a stream of threads each
-    /// of which starts in the present and ends soon, and who was there before would never be due.
-    #[inline]
-    fn after_end(&self, start: VirtualTime, weight: Weight, weights: u64) -> VirtualTime {
-        let now = self.virtual_now();
-        let ahead = i128::from(start.since(now)) * i128::from(weight.get());
-        now.after(Reciprocal::new(weights.max(1)).quotient(ahead))
-    }
-
     /// A competitor, of `weights` in all with its own, ends for good.
-    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64);
+    #[inline]
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        let _ = weights;
+        self.left(start, weight);
+    }
 
     /// The running competitor, alone on its CPU, has got `virtual_ns` of service since its last
     /// charge, all whole slices, and runs on.

@@ -59,6 +59,12 @@ impl Share {
         self.weight
     }
 
+    /// Whether it is the same weight in the same class.
+    #[inline]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.weight == other.weight && self.class == other.class
+    }
+
     /// The class.
     #[inline]
     pub const fn class(&self) -> LatencyClass {

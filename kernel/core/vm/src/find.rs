@@ -15,22 +15,29 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         }
     }
 
-    /// Each turn goes past a region or a kernel area, so it takes as many turns as there are.
+    /// One walk up the list: each turn goes past a region or a kernel area.
     fn find_from(&self, pages: u64, mut first: u64) -> Result<PageRange, VmError> {
+        let (from, _) = self.indices(PageRange::part(first, first.saturating_add(1)));
+        let mut left = self.all().iter().skip(from);
+        let mut next = left.next();
         loop {
-            first = match PageRange::from_page(first, pages) {
-                Ok(range) => match self.pieces(range).last() {
-                    // Whatever is free before its end is shorter than the range.
-                    Some(last) => last.range.end(),
-                    None => return Ok(range),
-                },
+            let range = match PageRange::from_page(first, pages) {
+                Ok(range) => range,
                 Err(RangeError::Kernel) => {
                     let end = first.saturating_add(pages);
                     let hit = AREAS.iter().rfind(|area| first < area.end && end > area.first);
-                    hit.ok_or(VmError::NoRoom)?.end
+                    first = hit.ok_or(VmError::NoRoom)?.end;
+                    continue;
                 }
                 Err(_) => return Err(VmError::NoRoom),
             };
+            match next {
+                // Below: a kernel area was in between.
+                Some(region) if region.range.end() <= first => {}
+                Some(region) if region.range.first() < range.end() => first = region.range.end(),
+                _ => return Ok(range),
+            }
+            next = left.next();
         }
     }
 }

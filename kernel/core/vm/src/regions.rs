@@ -266,9 +266,11 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
     /// Makes room for one region at number `at`.
     pub(crate) fn open_gap(&mut self, at: usize) {
         debug_assert!(self.len < self.storage.as_ref().len() && at <= self.len);
-        self.len = self.len.saturating_add(1);
-        if let Some(moved) = self.storage.as_mut().get_mut(at..self.len) {
-            moved.rotate_right(1);
+        let end = self.len.saturating_add(1);
+        // The first of them is where the gap is; it is filled next.
+        if let Some(moved) = self.storage.as_mut().get_mut(at..end) {
+            moved.copy_within(..moved.len().saturating_sub(1), 1);
+            self.len = end;
         }
     }
 
@@ -278,8 +280,10 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         if count == 0 {
             return;
         }
-        if let Some(moved) = self.storage.as_mut().get_mut(from..self.len) {
-            moved.rotate_left(count);
+        if let Some(moved) = self.storage.as_mut().get_mut(from..self.len)
+            && count <= moved.len()
+        {
+            moved.copy_within(count.., 0);
             self.len = self.len.saturating_sub(count);
         }
     }

@@ -32,7 +32,7 @@ impl AddressSpace {
         let virt = Self::check_range(start, pages)?;
         let order = Order::for_frames(pages).ok_or(SpaceError::BadRange)?;
         let mut block = frames::allocate(order)?;
-        block.zero();
+        block.zero_first(pages);
         let lock = self.root.lock();
         let root = (*lock).ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();

@@ -28,6 +28,8 @@ pub struct RunQueue<'n, P: Policy = AnyPolicy> {
 pub struct QueueGuard<'q, 'n, P: Policy = AnyPolicy> {
     queue: Guard<'q, Inner<'n, P>>,
     shared: &'q RunQueue<'n, P>,
+    /// What others see of the queue did not change.
+    is_unchanged: bool,
 }
 
 /// What the CPU does next.
@@ -87,7 +89,7 @@ impl<'n, P: Policy> RunQueue<'n, P> {
     /// Takes the lock. Never while another queue's is held.
     #[inline]
     pub fn lock(&self) -> QueueGuard<'_, 'n, P> {
-        QueueGuard { queue: self.lock.lock(), shared: self }
+        QueueGuard { queue: self.lock.lock(), shared: self, is_unchanged: false }
     }
 
     /// What this CPU last published.
@@ -104,6 +106,9 @@ impl<'n, P: Policy> RunQueue<'n, P> {
 impl<P: Policy> Drop for QueueGuard<'_, '_, P> {
     #[inline]
     fn drop(&mut self) {
+        if self.is_unchanged {
+            return;
+        }
         let hint = self.queue.hint();
         self.shared.waiting.store(hint.waiting, Ordering::Relaxed);
         self.shared.load.store(hint.load, Ordering::Relaxed);
@@ -173,13 +178,16 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         if core::ptr::eq(from, to) || !to.is_home(self.shared.cpu) {
             return Err(Error::NotHere);
         }
-        self.with(from, |queue, from, leaving| {
+        let handed = self.with(from, |queue, from, leaving| {
             let access = |entity: &mut Entity| {
                 queue.hand_off_by((from, leaving), (NodeRef(to), entity), lag, now_ns)
             };
             // SAFETY: `to` is another node than the one being accessed, of this locked queue.
             unsafe { to.with_entity(access) }
-        })
+        });
+        // The seat passed between equals, and nobody waits: the hints are what they were.
+        self.is_unchanged = matches!(handed, Ok(HandedOff { is_like: true, .. }));
+        handed
     }
 
     /// A thread of this CPU that rests or waits leaves for another: it belongs to `to` from

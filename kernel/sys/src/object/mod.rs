@@ -18,11 +18,11 @@ use crate::sched;
 use crate::timers::{self, Purpose};
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CqeFlags, INLINE_BYTES, Status};
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use core_cap::{Cap, Released};
 use core_endpoint::EndpointKey;
 use core_thread::ThreadKey;
-use kernel_mm::fallible::try_collect;
+use kernel_mm::fallible::try_zeroed_words;
 use kernel_mm::space::MAX_COPY_BYTES;
 use kernel_object::timer::Refused;
 use schema_wire::{Exception, Served};
@@ -62,6 +62,9 @@ pub enum Object {
     /// A client's side of an endpoint.
     Facet(FacetOf),
 }
+
+/// Pages of parameters between two preemption points.
+const BREATH_PAGES: usize = 4;
 
 /// A call in progress, as a host sees it.
 pub struct Calling<'r> {
@@ -115,7 +118,7 @@ impl kernel_object::timer::Host for Calling<'_> {
 /// Words that parameters or results have, in place for small messages.
 enum Buffer {
     Small([u64; INLINE_WORDS]),
-    Large(Vec<u64>),
+    Large(Box<[u64]>),
 }
 
 impl Buffer {
@@ -123,8 +126,7 @@ impl Buffer {
         if bytes <= INLINE_BYTES {
             return Ok(Self::Small([0; INLINE_WORDS]));
         }
-        let words = try_collect((0..bytes.div_ceil(8)).map(|_| 0));
-        words.map(Self::Large).map_err(|_| Status::OutOfMemory)
+        try_zeroed_words(bytes.div_ceil(8)).map(Self::Large).map_err(|_| Status::OutOfMemory)
     }
 
     fn words(&mut self) -> &mut [u64] {
@@ -158,6 +160,9 @@ fn serve(
     }
     let length = call.params().length() as usize;
     let mut params = Buffer::of_bytes(length)?;
+    if length > MAX_COPY_BYTES {
+        sched::breathe();
+    }
     read_params(calling.caller, call.params(), params.words())?;
     let capacity = match call.results() {
         Room::Inline => INLINE_BYTES,
@@ -166,6 +171,9 @@ fn serve(
         }
     };
     let mut results = Buffer::of_bytes(capacity)?;
+    if length > MAX_COPY_BYTES {
+        sched::breathe();
+    }
     let served = {
         let params = params.words().as_bytes().get(..length).unwrap_or_default();
         let results = results.words().as_mut_bytes().get_mut(..capacity).unwrap_or_default();
@@ -238,6 +246,9 @@ fn read_params(caller: Caller<'_>, payload: Payload, into: &mut [u64]) -> Result
     let bytes = into.as_mut_bytes().get_mut(..length).unwrap_or_default();
     let space = &caller.thread.process().space;
     for (number, part) in bytes.chunks_mut(MAX_COPY_BYTES).enumerate() {
+        if number % BREATH_PAGES == BREATH_PAGES - 1 {
+            sched::breathe();
+        }
         let offset = number * MAX_COPY_BYTES;
         message::fetch(payload, offset, part, space, &caller.ring.kernel).map_err(|fault| {
             match fault {

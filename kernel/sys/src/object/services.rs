@@ -1,12 +1,10 @@
 //! Endpoint: facets of the caller's own endpoints.
 
 use super::{Calling, FacetOf, Object};
-use crate::complete::complete;
+use crate::complete::complete_ended;
 use crate::system::the;
-use abi_ring::Outcome;
 use abi_types::CapSlot;
 use core_cap::Cap;
-use core_endpoint::Ended;
 use schema::endpoint::LoadResults;
 
 /// The receiving side of an endpoint, in a call.
@@ -55,9 +53,6 @@ pub fn close(of: FacetOf) {
     let Some(server) = the().processes.get(of.process.slot as usize) else { return };
     if let Some(service) = server.service.lock().as_mut() {
         // Not found: it was closed before.
-        let _ = service.calls.close(of.endpoint, |ended| match ended {
-            Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
-            Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
-        });
+        let _ = service.calls.close(of.endpoint, complete_ended);
     }
 }

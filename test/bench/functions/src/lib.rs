@@ -5,10 +5,12 @@
 //! kernel or of the program whose bytes it has.
 //!
 //! * [`log`]: the emulator's log as blocks. [`program`]: files, their bytes and symbols.
-//! * [`rounds`]: operations and what each consists of. [`table`]: for people.
+//! * [`rounds`]: operations and what each consists of. [`inlined`]: functions inside functions.
+//! * [`table`]: for people.
 //!
 //! Pure: the log comes from any reader.
 
+pub mod inlined;
 pub mod log;
 pub mod program;
 pub mod rounds;

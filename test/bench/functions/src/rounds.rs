@@ -8,22 +8,23 @@ use crate::program::Program;
 /// The instruction that enters the kernel.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Where instructions were executed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// The program's name.
-    pub program: String,
-    /// The function's.
-    pub function: String,
+/// A translated block: whose it is, where its instructions are, whether it ends with the loop's
+/// entry.
+struct Block {
+    program: Option<usize>,
+    addresses: Vec<u64>,
+    is_entry: bool,
 }
 
-/// Instructions by place, in the order the places were first come to.
-pub type Counts = Vec<(usize, u64)>;
-
-/// A translated block: its instructions by place, and whether it ends with the loop's entry.
-struct Block {
-    parts: Counts,
-    is_entry: bool,
+/// How often the instruction at an address of a program was executed; `None` is code of nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// The program's position among those given.
+    pub program: Option<usize>,
+    /// The instruction's address.
+    pub address: u64,
+    /// How often.
+    pub count: u64,
 }
 
 /// Follows a log and cuts it into operations.
@@ -32,89 +33,65 @@ pub struct Rounds<'p> {
     /// Whose loop it is, and part of the name of the function that has it.
     measuring: &'p str,
     function: &'p str,
-    blocks: HashMap<u64, Block>,
-    places: Vec<Place>,
-    /// The operation that runs, once the first entry was seen.
-    current: Option<Counts>,
-    done: Vec<Counts>,
+    /// All translations, and which one a key stands for now.
+    blocks: Vec<Block>,
+    now: HashMap<u64, usize>,
+    /// Blocks of the operation that runs, once the first entry was seen.
+    current: Option<Vec<usize>>,
+    done: Vec<Vec<usize>>,
 }
 
 impl<'p> Rounds<'p> {
     /// Operations of the loop in `function` of the program `measuring`.
     pub fn new(programs: &'p [Program], measuring: &'p str, function: &'p str) -> Self {
-        Self {
-            programs,
-            measuring,
-            function,
-            blocks: HashMap::new(),
-            places: Vec::new(),
-            current: None,
-            done: Vec::new(),
-        }
+        let (blocks, now, done) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { programs, measuring, function, blocks, now, current: None, done }
     }
 
-    fn place(&mut self, program: &str, function: &str) -> usize {
-        let is_it = |place: &Place| place.program == program && place.function == function;
-        self.places.iter().position(is_it).unwrap_or_else(|| {
-            let place = Place { program: program.to_owned(), function: function.to_owned() };
-            self.places.push(place);
-            self.places.len() - 1
-        })
-    }
-
-    /// The middle one of all operations by length: its places with their instructions. `None` if
-    /// there was none.
-    pub fn middle(mut self) -> Option<Vec<(Place, u64)>> {
-        self.done.sort_by_key(total);
+    /// The middle one of all operations by length, an entry for each instruction; `None` if there
+    /// was no operation.
+    pub fn middle(mut self) -> Option<Vec<Executed>> {
+        let blocks = &self.blocks;
+        self.done.sort_by_key(|round| -> usize {
+            round.iter().filter_map(|block| Some(blocks.get(*block)?.addresses.len())).sum()
+        });
         let middle = self.done.get(self.done.len() / 2)?;
-        let named =
-            |(place, count): &(usize, u64)| Some((self.places.get(*place)?.clone(), *count));
-        middle.iter().map(named).collect()
-    }
-}
-
-fn total(counts: &Counts) -> u64 {
-    counts.iter().map(|(_, count)| count).sum()
-}
-
-fn add(counts: &mut Counts, place: usize, more: u64) {
-    match counts.iter_mut().find(|(other, _)| *other == place) {
-        Some((_, count)) => *count += more,
-        None => counts.push((place, more)),
+        let mut counts: HashMap<(Option<usize>, u64), u64> = HashMap::new();
+        for block in middle.iter().filter_map(|block| blocks.get(*block)) {
+            for address in &block.addresses {
+                *counts.entry((block.program, *address)).or_default() += 1;
+            }
+        }
+        let entry = |((program, address), count)| Executed { program, address, count };
+        let mut executed: Vec<Executed> = counts.into_iter().map(entry).collect();
+        executed.sort_by_key(|entry| (entry.program, entry.address));
+        Some(executed)
     }
 }
 
 impl Visitor for Rounds<'_> {
     fn translated(&mut self, key: u64, block: &[Instruction]) {
-        let programs = self.programs;
-        let program = programs.iter().find(|program| program.has(block));
-        let mut parts = Counts::new();
-        for instruction in block {
-            let place = match program {
-                Some(program) => self.place(&program.name, program.function(instruction.address)),
-                None => self.place("?", "?"),
-            };
-            add(&mut parts, place, 1);
-        }
-        let is_entry = block.last().is_some_and(|last| {
-            last.bytes == SYSCALL
-                && program.is_some_and(|program| {
-                    program.name == self.measuring
-                        && program.function(last.address).contains(self.function)
-                })
-        });
-        self.blocks.insert(key, Block { parts, is_entry });
+        let program = self.programs.iter().position(|program| program.has(block));
+        let is_entry = match (program.and_then(|index| self.programs.get(index)), block.last()) {
+            (Some(program), Some(last)) => {
+                last.bytes == SYSCALL
+                    && program.name == self.measuring
+                    && program.function(last.address).contains(self.function)
+            }
+            _ => false,
+        };
+        let addresses = block.iter().map(|instruction| instruction.address).collect();
+        self.now.insert(key, self.blocks.len());
+        self.blocks.push(Block { program, addresses, is_entry });
     }
 
     fn executed(&mut self, key: u64) {
-        let Some(block) = self.blocks.get(&key) else { return };
+        let Some(index) = self.now.get(&key) else { return };
         if let Some(current) = &mut self.current {
-            for (place, count) in &block.parts {
-                add(current, *place, *count);
-            }
+            current.push(*index);
         }
-        if block.is_entry {
-            self.done.extend(self.current.replace(Counts::new()));
+        if self.blocks.get(*index).is_some_and(|block| block.is_entry) {
+            self.done.extend(self.current.replace(Vec::new()));
         }
     }
 }

@@ -1,26 +1,33 @@
 //! An operation's instructions for people: Markdown, most first within each program.
 
-use crate::rounds::Place;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-/// The table of one operation.
-pub fn table(name: &str, mut places: Vec<(Place, u64)>) -> String {
-    let total: u64 = places.iter().map(|(_, count)| count).sum();
-    let of = |program: &str, places: &[(Place, u64)]| -> u64 {
-        places.iter().filter(|(place, _)| place.program == program).map(|(_, n)| n).sum()
-    };
-    let mut programs: Vec<(String, u64)> = Vec::new();
-    for (place, _) in &places {
-        if !programs.iter().any(|(program, _)| *program == place.program) {
-            programs.push((place.program.clone(), of(&place.program, &places)));
-        }
+/// Functions with fewer instructions share a row.
+const LEAST: u64 = 4;
+
+/// The table of one operation, from instructions by program and function.
+pub fn table(name: &str, counts: &BTreeMap<(String, String), u64>) -> String {
+    let mut programs: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
+    for ((program, function), count) in counts {
+        programs.entry(program).or_default().push((function, *count));
     }
-    programs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let sum = |functions: &[(&str, u64)]| functions.iter().map(|(_, count)| count).sum::<u64>();
+    let mut programs: Vec<_> = programs.into_iter().collect();
+    programs.sort_by_key(|(_, functions)| Reverse(sum(functions)));
     let mut out = format!("| {name} | instructions |\n|---|---|\n");
-    for (program, sum) in &programs {
-        out += &format!("| **{program}** | **{sum}** |\n");
-        for (place, count) in places.iter().filter(|(place, _)| place.program == *program) {
-            out += &format!("| `{}` | {count} |\n", place.function.replace('|', "\\|"));
+    let mut total = 0;
+    for (program, mut functions) in programs {
+        out += &format!("| **{program}** | **{}** |\n", sum(&functions));
+        total += sum(&functions);
+        functions.sort_by_key(|(function, count)| (Reverse(*count), *function));
+        let (rows, few): (Vec<_>, Vec<_>) =
+            functions.into_iter().partition(|(_, count)| *count >= LEAST);
+        for (function, count) in rows {
+            out += &format!("| `{}` | {count} |\n", function.replace('|', "\\|"));
+        }
+        if !few.is_empty() {
+            out += &format!("| {} others | {} |\n", few.len(), sum(&few));
         }
     }
     out + &format!("| **sum** | **{total}** |\n")

@@ -36,7 +36,7 @@ pub fn divide_by_zero() {
     }
 }
 
-/// #BP.
+/// #GP: the vector of breakpoints is not for programs to call.
 pub fn breakpoint() {
     // SAFETY: ends the process.
     unsafe { asm!("int3", options(nostack)) };
@@ -128,7 +128,7 @@ pub fn iret_to_the_kernel() {
     };
 }
 
-/// A syscall with a stack pointer that is no address, then a push to it.
+/// A syscall with a stack pointer into the kernel, then a push to it.
 pub fn bad_stack_pointer() {
     // SAFETY: the syscall does not look at RSP; the push after it ends the process.
     unsafe {
@@ -139,7 +139,7 @@ pub fn bad_stack_pointer() {
             "xor esi, esi",
             "syscall",
             "push rax",
-            bad = in(reg) 0x8000_0000_0000_0000u64,
+            bad = in(reg) 0xffff_ffff_8000_0000u64,
             options(noreturn),
         );
     }
