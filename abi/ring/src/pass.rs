@@ -14,6 +14,9 @@ use crate::memory::Memory;
 use crate::owner::{PollerToken, Refusal, Visitor};
 use crate::request::Request;
 
+/// NOPs that are completed together at most: bounds how long the completion lock is held.
+pub const MOST_NOPS: u32 = 128;
+
 /// A running pass: the one consumer of the ring's submission queue. Ends when dropped.
 #[derive(Debug)]
 pub struct Pass<'r, M: Memory> {
@@ -163,14 +166,14 @@ impl<'r, M: Memory> Pass<'r, M> {
         self.ring.memory.store_release(RingWord::SqHead, head);
     }
 
-    /// Consumes the NOPs that are next, at most `most`, and completes them: as if each had been
+    /// Consumes the NOPs that are next, up to [`MOST_NOPS`], and completes them: as if each had been
     /// taken and posted, with one move of each index for all. Whether there were any. `cq` is this
     /// ring's, under its lock; its thread does not wait, so that nobody is to be woken.
     #[inline(always)]
-    pub fn finish_nops(&mut self, cq: &mut CqProducer, most: u32) -> bool {
+    pub fn finish_nops(&mut self, cq: &mut CqProducer) -> bool {
         let mut batch = self.ring.batch(cq);
         let first = self.head;
-        let end = first.wrapping_add(self.end.wrapping_sub(first).min(most));
+        let end = first.wrapping_add(self.end.wrapping_sub(first).min(MOST_NOPS));
         let mut head = first;
         while head != end {
             let nop = Head { words: self.ring.memory.load_sqe(head), index: head };

@@ -198,8 +198,6 @@ pub fn timer_pass(thread: &'static Thread) {
 
 /// Operations between two preemption points of a pass.
 const BREATH: u32 = 4;
-/// NOPs that complete under one lock.
-const MOST_NOPS: u32 = 128;
 
 /// Dispatches the SQEs of one pass.
 #[inline(always)]
@@ -234,7 +232,7 @@ fn finish_nops(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> bool {
     if let Some(mut completions) = caller.thread.machine.completions()
         && let Some((_, cq, _)) = completions.parts()
     {
-        return pass.finish_nops(cq, MOST_NOPS);
+        return pass.finish_nops(cq);
     }
     false
 }

@@ -488,11 +488,12 @@ pub fn breathe() {
     section::end("a preemption point");
     kernel_arch::cpu::let_interrupts_in();
     section::begin();
-    let me = here();
+    let system = the();
+    let me = system.here();
     if me.resched.load(Ordering::Relaxed)
         && let Some(thread) = me.current()
     {
-        give_way(the(), me, thread, Requeue::Preempted);
+        give_way(system, me, thread, Requeue::Preempted);
     }
 }
 
@@ -507,6 +508,10 @@ pub fn timer(from_user: bool) {
     timers::expire(now);
     if from_user && let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) {
         if slice_is_over(me, now) {
+            // Whoever runs next may be alone and arm nothing: what is due here later stays armed.
+            if let Some(at) = timers::next(me) {
+                arm(at);
+            }
             crate::enter::timer_pass(thread);
             give_surplus_away(me, now);
             give_way(system, me, thread, Requeue::Preempted);
