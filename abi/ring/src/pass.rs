@@ -166,14 +166,15 @@ impl<'r, M: Memory> Pass<'r, M> {
         self.ring.memory.store_release(RingWord::SqHead, head);
     }
 
-    /// Consumes the NOPs that are next, if any, and completes them: as if each had been taken and
-    /// posted, with one move of each index for all, up to [`MOST_NOPS`]. `cq` is this ring's, under
-    /// its lock.
+    /// Consumes the NOPs that are next, up to [`MOST_NOPS`], and completes them: as if each had been
+    /// taken and posted, with one move of each index for all. Whether there were any. `cq` is this
+    /// ring's, under its lock; its thread does not wait, so that nobody is to be woken.
     #[inline(always)]
-    pub fn finish_nops(&mut self, cq: &mut CqProducer) {
+    pub fn finish_nops(&mut self, cq: &mut CqProducer) -> bool {
         let mut batch = self.ring.batch(cq);
-        let mut head = self.head;
-        let end = head.wrapping_add(self.end.wrapping_sub(head).min(MOST_NOPS));
+        let first = self.head;
+        let end = first.wrapping_add(self.end.wrapping_sub(first).min(MOST_NOPS));
+        let mut head = first;
         while head != end {
             let nop = Head { words: self.ring.memory.load_sqe(head), index: head };
             if !nop.is_nop() {
@@ -184,8 +185,7 @@ impl<'r, M: Memory> Pass<'r, M> {
             head = head.wrapping_add(1);
         }
         self.move_to(head);
-        // Published here; its own thread does not wait.
-        drop(batch);
+        head != first
     }
 
     /// Whether nothing is left that this pass may take.

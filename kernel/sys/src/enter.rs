@@ -103,7 +103,7 @@ fn exchange(
     dispatch_and_wait(thread, ring, system, 1, NEVER)
 }
 
-/// An UNPARK that is the only SQE of the ring, for who waits for its completion.
+/// An UNPARK of one waiter that is the only SQE of the ring, for who waits for its completion.
 #[inline(never)]
 fn unpark_alone(
     thread: &'static Thread,
@@ -115,6 +115,7 @@ fn unpark_alone(
     if let Some(mut taken) = ring.kernel.begin_one()
         && let Some(at) = taken.head()
         && let Some(request) = at.unpark()
+        && request.count() == 1
     {
         let credit = taken.take(&at);
         park::unpark(&caller, credit, request);
@@ -207,8 +208,8 @@ fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
         if taken.is_multiple_of(BREATH) {
             sched::breathe();
         }
-        if caller.ring.kernel.glance() == NOP {
-            finish_nops(caller, pass);
+        if caller.ring.kernel.glance() == NOP && finish_nops(caller, pass) {
+            continue;
         }
         let Some(at) = pass.head() else { return };
         let credit = pass.take(&at);
@@ -225,14 +226,15 @@ fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
     }
 }
 
-/// Completes the NOPs that are next, under one lock.
+/// Completes the NOPs that are next, under one lock; whether there were any.
 #[inline(always)]
-fn finish_nops(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
+fn finish_nops(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> bool {
     if let Some(mut completions) = caller.thread.machine.completions()
         && let Some((_, cq, _)) = completions.parts()
     {
-        pass.finish_nops(cq);
+        return pass.finish_nops(cq);
     }
+    false
 }
 
 /// Carries out one operation, or leaves it pending.

@@ -100,9 +100,9 @@ pub fn unpark(caller: &Caller<'_>, credit: Credit, request: Unpark) {
     let process = caller.ring.shared.process;
     let address = request.word_address();
     let mapped = check(process, request.space(), address)
-        .and_then(|()| process.space.load_u32(address).map_err(|NotMapped| Status::BadAddress));
+        .and_then(|()| process.space.has_word(address).map_err(|NotMapped| Status::BadAddress));
     let outcome = match mapped {
-        Ok(_) => {
+        Ok(()) => {
             let key = Key::private(process.identity(), address);
             let woken = match request.count() {
                 1 => wake_one(caller.system, key),
@@ -117,12 +117,13 @@ pub fn unpark(caller: &Caller<'_>, credit: Credit, request: Unpark) {
 
 #[inline(always)]
 fn wake_one(system: &'static System, key: Key) -> u32 {
-    let mut claimed = None;
-    let unparked = system.park.unpark(key, 1, |waiter| claimed = Some(waiter));
-    if let Some(waiter) = claimed {
-        finish(waiter, Status::Woken);
+    match system.park.unpark_one(key) {
+        Some(waiter) => {
+            finish(waiter, Status::Woken);
+            1
+        }
+        None => 0,
     }
-    unparked.woken
 }
 
 #[inline(never)]

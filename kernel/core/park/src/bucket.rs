@@ -111,28 +111,17 @@ impl Bucket {
     }
 
     /// Takes out at most `limit` waiters of `key`, first come first, and hands each to `wake`.
-    #[inline(always)]
+    #[inline]
     pub fn unpark(
-        &mut self,
-        waiters: &[Waiter],
-        key: Key,
-        limit: u32,
-        wake: impl FnMut(WaiterRef),
-    ) -> Unparked {
-        if limit == 0 || self.is_empty() {
-            return Unparked { woken: 0, probes: 0 };
-        }
-        self.unpark_some(waiters, key, limit, wake)
-    }
-
-    #[inline(never)]
-    fn unpark_some(
         &mut self,
         waiters: &[Waiter],
         key: Key,
         limit: u32,
         mut wake: impl FnMut(WaiterRef),
     ) -> Unparked {
+        if limit == 0 || self.is_empty() {
+            return Unparked { woken: 0, probes: 0 };
+        }
         let (mut first, probes) = self.find(waiters, key);
         let mut woken = 0;
         while woken < limit {
@@ -145,6 +134,21 @@ impl Bucket {
             first = next;
         }
         Unparked { woken, probes }
+    }
+
+    /// Takes out the first waiter of `key`: what [`unpark`](Self::unpark) does with a limit of 1.
+    #[inline(always)]
+    pub fn unpark_one(&mut self, waiters: &[Waiter], key: Key) -> Option<WaiterRef> {
+        if self.is_empty() { None } else { self.take_first(waiters, key) }
+    }
+
+    #[inline(never)]
+    fn take_first(&mut self, waiters: &[Waiter], key: Key) -> Option<WaiterRef> {
+        let (first, _) = self.find(waiters, key);
+        let waiter = waiters.get(first as usize)?;
+        let claimed = WaiterRef { index: first, ticket: waiter.ticket() };
+        self.take_out(waiters, first, waiter);
+        Some(claimed)
     }
 
     /// Takes out one wait, for its timeout, its cancel or its thread's end. `false` if somebody

@@ -51,12 +51,19 @@ impl<'w, const COUNT: usize> ParkTable<'w, COUNT> {
 
     /// Takes out at most `limit` waiters of `key` in order of arrival. `wake` runs under the
     /// key's lock: it claims the thread and takes no lock that a parking thread may hold.
-    #[inline(always)]
+    #[inline]
     pub fn unpark(&self, key: Key, limit: u32, wake: impl FnMut(WaiterRef)) -> Unparked {
         match self.buckets.get(self.hash.bucket(key, Self::BITS)) {
             Some(bucket) => bucket.lock().unpark(self.waiters, key, limit, wake),
             None => Unparked { woken: 0, probes: 0 },
         }
+    }
+
+    /// Takes out the first waiter of `key`.
+    #[inline(always)]
+    pub fn unpark_one(&self, key: Key) -> Option<WaiterRef> {
+        let bucket = self.buckets.get(self.hash.bucket(key, Self::BITS))?;
+        bucket.lock().unpark_one(self.waiters, key)
     }
 
     /// Takes out one wait for its timeout, cancel or thread's end; `false` if it was claimed
