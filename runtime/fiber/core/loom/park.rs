@@ -400,7 +400,9 @@ fn mutant_two_variables_loses_its_self_claim() {
         let others: Vec<_> = (0..2)
             .map(|_| {
                 let protocol = protocol.clone();
-                thread::spawn(move || drop(protocol.wake(ticket)))
+                thread::spawn(move || {
+                    let _ = protocol.wake(ticket);
+                })
             })
             .collect();
         let _ = protocol.commit();
@@ -462,7 +464,7 @@ mutant!(WakerEnqueuesTheParking {
 } rest { begin, commit, cancel });
 
 #[test]
-#[should_panic(expected = "run on two stacks")]
+#[should_panic(expected = "Causality violation")]
 fn mutant_waker_that_enqueues_a_parking_fiber_runs_it_twice() {
     explore("mutant: enqueue the parking", || race::<WakerEnqueuesTheParking>(&[World::wake]));
 }

@@ -62,9 +62,10 @@ impl World {
             match self.idle.withdraw(worker) {
                 Withdrawal::Mine => {}
                 Withdrawal::Claimed => {
-                    while !self.unparked[worker].swap(false, SeqCst) {
+                    while !self.unparked[worker].load(SeqCst) {
                         thread::yield_now();
                     }
+                    self.unparked[worker].store(false, SeqCst);
                     let _ = self.idle.end_search();
                 }
             }

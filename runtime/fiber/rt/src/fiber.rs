@@ -1,0 +1,152 @@
+//! What a fiber can do to itself: yield, sleep, shield, block.
+
+use core::ops::Add;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+
+use fiber_core::Outcome;
+
+use crate::frame::Switch;
+use crate::substrate::{Substrate, Sys};
+use crate::wait::{What, check, current_worker, wait};
+use crate::worker::current_fiber;
+
+/// The fiber has been cancelled: it is to end soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl core::fmt::Display for Cancelled {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("the fiber has been cancelled")
+    }
+}
+
+impl core::error::Error for Cancelled {}
+
+/// A point in time of the substrate's clock, which never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// This moment.
+    pub fn now() -> Self {
+        Self(Sys::now_ns())
+    }
+
+    /// How long ago it was; nothing if it is to come.
+    pub fn elapsed(self) -> Duration {
+        Self::now().since(self)
+    }
+
+    /// How long after `earlier` it is; nothing if it is before.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The clock's reading.
+    pub fn as_ns(self) -> u64 {
+        self.0
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// This moment.
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Lets others run. Says whether the fiber has been cancelled.
+pub fn yield_now() -> Result<(), Cancelled> {
+    let Some(frame) = current_fiber() else {
+        Sys::relax();
+        return Ok(());
+    };
+    // With nobody else to run there is nothing to switch to.
+    if current_worker().is_some_and(|worker| worker.has_others()) {
+        frame.suspend(Switch::Yield);
+    }
+    if frame.word.load().sees_cancel() { Err(Cancelled) } else { Ok(()) }
+}
+
+/// Counts a channel operation of the caller, and lets others run when it has done many in a row.
+#[inline]
+pub fn consume_budget() {
+    if let Some(worker) = current_worker()
+        && worker.spend()
+    {
+        spent();
+    }
+}
+
+#[cold]
+fn spent() {
+    if let Some(frame) = current_fiber() {
+        frame.suspend(Switch::Yield);
+    }
+}
+
+/// Sleeps at least so long.
+pub fn sleep(duration: Duration) -> Result<(), Cancelled> {
+    sleep_until(Instant::now() + duration)
+}
+
+/// Sleeps at least until then.
+pub fn sleep_until(deadline: Instant) -> Result<(), Cancelled> {
+    match wait(What::Timer, core::ptr::null(), Some(deadline.as_ns()), |_| true) {
+        Some(Outcome::Cancelled) => Err(Cancelled),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the fiber has been cancelled, also within a shield.
+pub fn is_cancelled() -> bool {
+    current_fiber().is_some_and(|frame| frame.word.load().is_cancelled())
+}
+
+/// Runs `f` with waits that do not see a cancellation.
+pub fn shield<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            if let Some(frame) = current_fiber() {
+                let _ = check(frame.word.set_shield(false));
+            }
+        }
+    }
+    let was_shielded =
+        current_fiber().is_none_or(|frame| check(frame.word.set_shield(true)) == Some(true));
+    let _restore = (!was_shielded).then_some(Restore);
+    f()
+}
+
+/// Runs `f`, which blocks its thread: another worker takes over what this one has queued.
+pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+    struct Unblock;
+    impl Drop for Unblock {
+        fn drop(&mut self) {
+            if let Some(worker) = current_worker() {
+                worker.shared().unblock(worker);
+            }
+        }
+    }
+    let Some(worker) = current_worker() else { return f() };
+    if worker.is_blocked.load(Ordering::Relaxed) {
+        return f();
+    }
+    worker.shared().block(worker);
+    let _unblock = Unblock;
+    f()
+}
+
+/// Names the fiber for dumps and traces.
+pub fn name(text: &'static str) {
+    if let Some(frame) = current_fiber() {
+        frame.name.with(|name| *name = text);
+    }
+}
