@@ -8,7 +8,7 @@ use fiber_core::Outcome;
 
 use crate::frame::Switch;
 use crate::substrate::{Substrate, Sys};
-use crate::wait::{What, check, current_worker, wait};
+use crate::wait::{What, check, current_frame, current_worker, wait};
 use crate::worker::current_fiber;
 
 /// The fiber has been cancelled: it is to end soon.
@@ -43,6 +43,11 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The moment of a reading of the clock.
+    pub fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
     /// The clock's reading.
     pub fn as_ns(self) -> u64 {
         self.0
@@ -72,6 +77,20 @@ pub fn yield_now() -> Result<(), Cancelled> {
         frame.suspend(Switch::Yield);
     }
     if frame.word.load().sees_cancel() { Err(Cancelled) } else { Ok(()) }
+}
+
+/// A number that no other fiber or thread has while the caller lives.
+pub fn current_id() -> usize {
+    core::ptr::from_ref(current_frame()).addr()
+}
+
+/// A number nobody should rely on, for fair choices.
+pub fn random() -> u64 {
+    match current_worker() {
+        Some(worker) => worker.random(),
+        // A thread's clock is as good as any here.
+        None => Sys::now_ns() >> 4,
+    }
 }
 
 /// Counts a channel operation of the caller, and lets others run when it has done many in a row.

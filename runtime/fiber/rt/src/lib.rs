@@ -38,8 +38,8 @@ mod worker;
 
 pub use condvar::Condvar;
 pub use fiber::{
-    Cancelled, Instant, blocking, consume_budget, is_cancelled, name, now, shield, sleep,
-    sleep_until, yield_now,
+    Cancelled, Instant, blocking, consume_budget, current_id, is_cancelled, name, now, random,
+    shield, sleep, sleep_until, yield_now,
 };
 pub use list::{List, Node};
 pub use lock::SpinLock;

@@ -112,6 +112,39 @@ impl<T> List<T> {
         }
     }
 
+    /// Takes `node` out, and returns its place for [`attach`](Self::attach).
+    ///
+    /// # Safety
+    /// It is in this list.
+    #[inline]
+    pub unsafe fn detach(&mut self, node: &Node<T>) -> (*const Node<T>, *const Node<T>) {
+        let place = (node.previous.get(), node.next.get());
+        // SAFETY: by the caller.
+        unsafe { self.remove(node) };
+        place
+    }
+
+    /// Puts `node` back where it was.
+    ///
+    /// # Safety
+    /// The place is what `detach` of the node has just returned, and the list is as it was then.
+    pub unsafe fn attach(&mut self, node: &Node<T>, place: (*const Node<T>, *const Node<T>)) {
+        let (previous, next) = place;
+        node.previous.set(previous);
+        node.next.set(next);
+        node.is_linked.set(true);
+        // SAFETY: its neighbours are linked, so alive.
+        match unsafe { previous.as_ref() } {
+            Some(previous) => previous.next.set(node),
+            None => self.first = node,
+        }
+        // SAFETY: as above.
+        match unsafe { next.as_ref() } {
+            Some(next) => next.previous.set(node),
+            None => self.last = node,
+        }
+    }
+
     /// Calls `f` with every node in turn, until it says to stop.
     pub fn any(&self, mut f: impl FnMut(&Node<T>) -> bool) -> bool {
         let mut at = self.first;

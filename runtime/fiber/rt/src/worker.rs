@@ -350,16 +350,20 @@ impl Worker {
         })
     }
 
-    fn steal(&self) -> Option<&'static Frame> {
-        let shared = self.shared();
-        let count = shared.workers.len();
-        // Xorshift: which victim comes first.
+    /// Xorshift: which victim or arm comes first.
+    pub fn random(&self) -> u64 {
         let mut x = self.random.get();
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
         self.random.set(x);
-        let start = x as usize % count;
+        x
+    }
+
+    fn steal(&self) -> Option<&'static Frame> {
+        let shared = self.shared();
+        let count = shared.workers.len();
+        let start = self.random() as usize % count;
         for victim in shared.workers.iter().cycle().skip(start).take(count) {
             if victim.index == self.index || victim.queue.is_empty() {
                 continue;
