@@ -22,6 +22,10 @@ use crate::worker::Mode;
 /// A fiber that has run for so many times the stall limit is reported.
 const REPORT_AFTER: u64 = 10;
 
+/// The longest time between two looks while something runs: so long may work wait in the queue of a
+/// worker whose pace has changed, while another one sleeps.
+const LONGEST_PERIOD_NS: u64 = 1_000_000;
+
 /// What the monitor remembers of a worker from look to look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -34,7 +38,7 @@ impl Shared {
     /// The monitor's thread.
     pub fn monitor(self: Arc<Self>) {
         let mut seen = vec![Seen::default(); self.workers.len()];
-        let period_ns = (self.stall_ns / 2).max(1);
+        let period_ns = (self.stall_ns / 2).clamp(1, LONGEST_PERIOD_NS);
         let mut is_quiet = false;
         while !self.is_shutdown.load(Ordering::Acquire) {
             self.rest(is_quiet, period_ns);

@@ -14,6 +14,10 @@ use crate::substrate::{StackGroup, Substrate, Sys, SystemError};
 /// Stacks mapped at once.
 const GROUP: usize = 64;
 
+/// Offsets of stack tops within a page, and the distance between two.
+const COLORS: usize = 16;
+const COLOR_BYTES: usize = 128;
+
 struct State {
     free: *mut Frame,
     groups: Vec<StackGroup>,
@@ -65,7 +69,8 @@ impl Pool {
         let group = Sys::map_stacks(self.stack_bytes, GROUP)?;
         let stacks = (0..group.count).rev().map(|index| {
             let bottom = group.start + index * group.stride + group.guard;
-            Stack { bottom, top: bottom + self.stack_bytes }
+            // Tops at one offset in their pages would share a few sets of the cache.
+            Stack { bottom, top: bottom + self.stack_bytes - index % COLORS * COLOR_BYTES }
         });
         let stacks: Vec<Stack> = stacks.collect();
         self.state.with(|state| {

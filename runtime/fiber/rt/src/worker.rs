@@ -24,6 +24,11 @@ const LIFO_RUNS: u32 = 3;
 const BUDGET: u32 = 128;
 /// Frames a worker keeps for its next spawns; half goes back when there are more.
 const CACHE: u32 = 64;
+/// A queue that is emptied sooner than this is left to its own worker: to wake another one costs
+/// more, and takes longer.
+const WORTH_WAKING_NS: u64 = 20_000;
+/// What a slice is taken to last before any was measured.
+const FIRST_SLICE_NS: u64 = 500;
 /// How long a surplus worker stays before it drains itself: a worker in and out of blocking regions
 /// does not start a thread each time.
 const LINGER_NS: u64 = 50_000_000;
@@ -79,6 +84,9 @@ pub(crate) struct Worker {
     cache: Cell<*mut Frame>,
     cached: Cell<u32>,
     lone_yields: Cell<u64>,
+    slice_ns: Cell<u64>,
+    /// When the pace was measured, and the picks by then.
+    measured: Cell<(u64, u64)>,
     random: Cell<u64>,
     pub trace: TraceBuffer,
 }
@@ -132,6 +140,8 @@ impl Worker {
             cache: Cell::new(ptr::null_mut()),
             cached: Cell::new(0),
             lone_yields: Cell::new(0),
+            slice_ns: Cell::new(FIRST_SLICE_NS),
+            measured: Cell::new((0, 0)),
             random: Cell::new(index as u64 * 2 + 1),
             trace: TraceBuffer::new(trace_events),
         }
@@ -178,8 +188,23 @@ impl Worker {
         }
         // No fence: this worker is awake and will come to the fiber itself. A sleeper that is missed
         // here is a matter of speed, and the monitor looks again.
-        if self.shared().idle.could_help() {
+        if self.shared().idle.could_help() && self.is_behind() {
             self.shared().notify();
+        }
+    }
+
+    /// Whether the queue is longer than this worker gets through soon, at the pace of its last
+    /// slices. A pace that changes is noticed by the monitor.
+    fn is_behind(&self) -> bool {
+        self.queue.len() as u64 * self.slice_ns.get() > WORTH_WAKING_NS
+    }
+
+    /// Measures the pace, once in a while.
+    fn measure(&self, now_ns: u64) {
+        let picks = self.counters.dispatches.load(Ordering::Relaxed);
+        let (since_ns, since_picks) = self.measured.replace((now_ns, picks));
+        if let Some(slice_ns) = now_ns.saturating_sub(since_ns).checked_div(picks - since_picks) {
+            self.slice_ns.set(slice_ns);
         }
     }
 
@@ -237,6 +262,7 @@ impl Worker {
         Sys::set_current(ptr::from_ref(self).cast());
         Sys::watch_overflow();
         self.set_mode(Mode::Active);
+        self.measured.set((Sys::now_ns(), self.counters.dispatches.load(Ordering::Relaxed)));
         while let Some(frame) = self.pick() {
             self.execute(frame);
         }
@@ -316,7 +342,11 @@ impl Worker {
             if shared.is_shutdown.load(Ordering::Relaxed) {
                 return None;
             }
-            shared.poll_timers();
+            let now_ns = Sys::now_ns();
+            self.measure(now_ns);
+            if now_ns >= shared.timers.next_ns() {
+                shared.timers.fire(now_ns);
+            }
             if let Some(frame) = shared.global.pop(0, |_| {}) {
                 return Some(frame);
             }
@@ -475,6 +505,8 @@ impl Worker {
             }
         };
         self.set_mode(Mode::Active);
+        // Time asleep is no measure of the pace.
+        self.measured.set((Sys::now_ns(), self.counters.dispatches.load(Ordering::Relaxed)));
         shared.wake_monitor();
         is_claimed
     }
