@@ -145,7 +145,7 @@ pub struct Handle<'scope, T> {
     root: Option<Arc<Root>>,
     /// For a fiber that never was: the scope was closing.
     is_void: bool,
-    marker: PhantomData<(&'scope (), fn() -> T)>,
+    marker: PhantomData<&'scope T>,
 }
 
 // SAFETY: the handle gives one `T` away, once.
@@ -317,8 +317,25 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     where
         F: FnOnce() -> T,
     {
+        let frame = match self.admit(drop_packet::<T>) {
+            Ok(frame) => frame,
+            Err(None) => return Err(SpawnError::Closing(f)),
+            Err(Some(error)) => return Err(SpawnError::System(f, error)),
+        };
+        // SAFETY: the frame is new and ours.
+        unsafe { prepare(frame, f) };
+        let _ = check(frame.word.start());
+        worker::enqueue(frame);
+        Ok(Handle { frame, scope: self.erased(), root: None, is_void: false, marker: PhantomData })
+    }
+
+    /// A frame that is linked as a member, with a handle; no error means that the scope is closing.
+    fn admit(
+        &self,
+        drop_slot: unsafe fn(&'static Frame),
+    ) -> Result<&'static Frame, Option<SystemError>> {
         if self.is_closing.load(Ordering::Relaxed) {
-            return Err(SpawnError::Closing(f));
+            return Err(None);
         }
         // SAFETY: a scope does not outlive its runtime.
         let shared = unsafe { &*self.shared };
@@ -327,10 +344,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             Some(worker) => worker.take_frame(),
             None => shared.pool.take(shared),
         };
-        let frame = match taken {
-            Ok(frame) => frame,
-            Err(error) => return Err(SpawnError::System(f, error)),
-        };
+        let frame = taken.map_err(Some)?;
         let id = match here {
             Some(worker) => {
                 bump(&worker.counters.spawns, 1);
@@ -351,7 +365,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             it.is_finished = false;
             it.has_handle = true;
             it.joiner = ptr::null();
-            it.drop_slot = drop_packet::<T>;
+            it.drop_slot = drop_slot;
             // SAFETY: as above.
             unsafe { state.link(frame) };
             state.live += 1;
@@ -363,13 +377,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 Some(worker) => worker.give_frame(frame),
                 None => shared.pool.give(frame, frame),
             }
-            return Err(SpawnError::Closing(f));
+            return Err(None);
         }
-        // SAFETY: the frame is new and ours.
-        unsafe { prepare(frame, f) };
-        let _ = check(frame.word.start());
-        worker::enqueue(frame);
-        Ok(Handle { frame, scope: self.erased(), root: None, is_void: false, marker: PhantomData })
+        Ok(frame)
     }
 
     /// Cancels every fiber in the scope; no new one gets in.
@@ -420,6 +430,44 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// How many fibers live in it.
     pub fn live(&self) -> usize {
         self.state.with(|state| state.live)
+    }
+
+    /// Waits for the end of a member, whose frame is then the caller's; false if the caller has been
+    /// cancelled.
+    fn wait_for(&self, frame: &'static Frame) -> bool {
+        let take_finished = |state: &mut State| {
+            // SAFETY: under the lock.
+            let is_finished = unsafe { member(frame) }.is_finished;
+            if is_finished {
+                // SAFETY: in this scope until now.
+                unsafe { state.unlink(frame) };
+            }
+            is_finished
+        };
+        let has_ended =
+            matches!(frame.word.load().state(), FiberState::Done | FiberState::Cancelled);
+        if has_ended && self.state.with(take_finished) {
+            return true;
+        }
+        let at = ptr::from_ref(frame).cast();
+        let outcome = wait(What::Join, at, None, |wait| {
+            self.state.with(|state| {
+                if take_finished(state) {
+                    return false;
+                }
+                // SAFETY: under the lock.
+                unsafe { member(frame) }.joiner = wait;
+                true
+            })
+        });
+        if !matches!(outcome, Some(Outcome::Cancelled | Outcome::Timeout)) {
+            return true;
+        }
+        self.state.with(|state| {
+            // SAFETY: under the lock.
+            unsafe { member(frame) }.joiner = ptr::null();
+            take_finished(state)
+        })
     }
 
     fn wait_for_last(&self) -> Option<Outcome> {
@@ -629,41 +677,9 @@ impl<T> Handle<'_, T> {
             return Err(JoinError::Cancelled);
         }
         let frame = self.frame;
-        let at = ptr::from_ref(frame).cast();
-        let take_finished = |state: &mut State| {
-            // SAFETY: under the lock.
-            let is_finished = unsafe { member(frame) }.is_finished;
-            if is_finished {
-                // SAFETY: in this scope until now; from here on the frame is the handle's.
-                unsafe { state.unlink(frame) };
-            }
-            is_finished
-        };
-        let has_ended =
-            matches!(frame.word.load().state(), FiberState::Done | FiberState::Cancelled);
-        let is_ours = has_ended && self.scope().state.with(take_finished);
-        if !is_ours {
-            let outcome = wait(What::Join, at, None, |wait| {
-                self.scope().state.with(|state| {
-                    if take_finished(state) {
-                        return false;
-                    }
-                    // SAFETY: under the lock.
-                    unsafe { member(frame) }.joiner = wait;
-                    true
-                })
-            });
-            if matches!(outcome, Some(Outcome::Cancelled | Outcome::Timeout)) {
-                let is_ours = self.scope().state.with(|state| {
-                    // SAFETY: under the lock.
-                    unsafe { member(frame) }.joiner = ptr::null();
-                    take_finished(state)
-                });
-                if !is_ours {
-                    // The handle's drop leaves the fiber to its scope.
-                    return Err(JoinError::Interrupted);
-                }
-            }
+        if !self.scope().wait_for(frame) {
+            // The handle's drop leaves the fiber to its scope.
+            return Err(JoinError::Interrupted);
         }
         // SAFETY: the fiber has ended, and the frame is the handle's.
         let packet = unsafe { take_packet::<T>(frame) };

@@ -516,8 +516,8 @@ impl Worker {
         self.set_mode(Mode::Draining);
         let shared = self.shared();
         let mut drained = 0;
-        // SAFETY: only frames are in slot and queue.
         while let Some(frame) = self.lifo.take().or_else(|| self.queue.pop()) {
+            // SAFETY: only frames are in slot and queue.
             shared.global.push(unsafe { frame_at(frame) });
             drained += 1;
         }

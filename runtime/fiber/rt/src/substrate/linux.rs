@@ -21,7 +21,9 @@ std::thread_local! {
 }
 
 /// The frame of a thread that is no worker; given back when the thread ends.
-struct Foreign(UnsafeCell<(*const (), Option<fn(*const ())>)>);
+struct Foreign(UnsafeCell<(*const (), Retire)>);
+
+type Retire = Option<fn(*const ())>;
 
 impl Drop for Foreign {
     fn drop(&mut self) {
