@@ -3,13 +3,13 @@
 use core::fmt;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 
 use alloc::sync::Arc;
 
+use abi_sync::atomic::{AtomicUsize, Ordering};
 use fiber_core::Outcome;
-use fiber_rt::{Instant, SpinLock, What, consume_budget, shield, wait};
+use fiber_rt::{Defect, Instant, SpinLock, What, consume_budget, is_planted, shield, wait};
 
 use crate::error::{
     RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
@@ -186,7 +186,9 @@ impl<T> Chan<T> {
             let mut got = Got::Empty;
             let outcome = wait(What::Receive, self.address(), deadline_ns, |wait| {
                 self.state.with(|state| {
-                    got = state.recv(me);
+                    if !is_planted(Defect::LinksWithoutLooking) {
+                        got = state.recv(me);
+                    }
                     let is_linked = matches!(got, Got::Empty);
                     if is_linked {
                         // SAFETY: out of the list before this function ends: taken by whoever
@@ -444,6 +446,12 @@ impl<T> Receiver<T> {
             (Flavor::Never, Flavor::Never) => true,
             _ => false,
         }
+    }
+
+    /// Whether a sender waits: for models, which have to know that it was admitted.
+    #[cfg(loom)]
+    pub fn has_parked_sender(&self) -> bool {
+        self.chan().is_some_and(|chan| chan.state.with(|state| !state.senders.is_empty()))
     }
 
     /// Values as they come, until there will be no more or the fiber is cancelled.

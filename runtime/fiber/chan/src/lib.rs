@@ -12,7 +12,7 @@
 //!   after it.
 //! - Close keeps what was admitted: buffered values, then those of senders that wait, in order.
 //! - The lifetime of a channel has nothing to do with nurseries or their cancellation.
-#![no_std]
+#![cfg_attr(not(loom), no_std)]
 
 extern crate alloc;
 

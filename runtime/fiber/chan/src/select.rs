@@ -12,7 +12,9 @@ use alloc::vec::Vec;
 
 use arrayvec::ArrayVec;
 use fiber_core::Outcome;
-use fiber_rt::{Instant, Node, Wait, Waker, What, consume_budget, current_id, random, wait};
+use fiber_rt::{
+    Defect, Instant, Node, Wait, Waker, What, consume_budget, current_id, is_planted, random, wait,
+};
 
 use crate::ends::{Flavor, Receiver, Sender};
 use crate::error::{RecvError, SelectTimeoutError, SendError, TrySelectError};
@@ -293,7 +295,9 @@ impl<'a> Select<'a> {
                     arm.unlink(node);
                 }
             }
-            if let Some(arm) = lost {
+            if let Some(arm) = lost
+                && !is_planted(Defect::KeepsCommitment)
+            {
                 arm.undo(me);
             }
             let selected = match outcome {

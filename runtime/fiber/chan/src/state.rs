@@ -16,7 +16,7 @@ use core::ptr;
 use alloc::vec::Vec;
 
 use fiber_core::Outcome;
-use fiber_rt::{List, Node, Wait, Waker};
+use fiber_rt::{Defect, List, Node, Wait, Waker, is_planted};
 
 use crate::buffer::Buffer;
 
@@ -215,7 +215,8 @@ impl<T> State<T> {
                 // SAFETY: the slot of a plain receiver is room for a value, alive as its node is.
                 unsafe { ptr::copy_nonoverlapping(&*value, waiter.slot.cast::<T>(), 1) };
                 waiter.is_filled.set(true);
-                Step::of(wait.decide(outcome))
+                let is_decided = wait.decide(outcome);
+                Step::of(is_decided || is_planted(Defect::DeliversWithoutDeciding))
             } else {
                 let is_decided = wait.decide(outcome);
                 if is_decided {
@@ -486,18 +487,28 @@ impl<T> State<T> {
             return (false, wakers);
         }
         self.is_closed = true;
+        if is_planted(Defect::CloseEndsSenders) {
+            self.end_senders(&mut wakers);
+        }
         self.end_if_drained(&mut wakers);
         (true, wakers)
+    }
+
+    /// Ends the senders that wait; their values stay theirs.
+    fn end_senders(&mut self, wakers: &mut Wakers) {
+        while let Some(waker) = complete_first(&mut self.senders, |waiter, wait| {
+            Step::of(wait.decide(Outcome::Closed(waiter.arm)))
+        }) {
+            wakers.push(waker);
+        }
     }
 
     /// Nobody receives any more: closes, ends the senders, gives up what is buffered.
     pub fn abandon(&mut self) -> (Buffer<T>, Wakers) {
         self.is_closed = true;
         let mut wakers = Wakers::default();
-        while let Some(waker) = complete_first(&mut self.senders, |waiter, wait| {
-            Step::of(wait.decide(Outcome::Closed(waiter.arm)))
-        }) {
-            wakers.push(waker);
+        if !is_planted(Defect::AbandonsSenders) {
+            self.end_senders(&mut wakers);
         }
         let buffer = core::mem::replace(&mut self.buffer, Buffer::new(Some(0)));
         (buffer, wakers)

@@ -7,11 +7,13 @@ use core::time::Duration;
 
 use fiber_core::Outcome;
 
-use crate::fiber::{Cancelled, Instant};
 use crate::list::{List, Node};
 use crate::lock::SpinLock;
 use crate::mutex::{Link, MutexGuard, take_first};
-use crate::wait::{Waker, What, wait};
+use crate::planted::{Defect, is_planted};
+use crate::time::{Cancelled, Instant};
+use crate::wait::{Waker, wait};
+use crate::what::What;
 
 /// Wakers collected under the lock before they are issued after it.
 const BATCH: usize = 32;
@@ -59,11 +61,16 @@ impl Condvar {
         let mut is_unlocked = false;
         let outcome = wait(What::Condvar, ptr::from_ref(self).cast(), deadline_ns, |wait| {
             node.value.0.set(wait);
+            if is_planted(Defect::UnlocksBeforeLinking) {
+                mutex.unlock();
+            }
             // SAFETY: the node is out of the list before this function ends: taken out by whoever
             // notifies, or below.
             self.waiters.with(|list| unsafe { list.push(&node) });
             // Linked before it is unlocked: a notification after a change under the lock is seen.
-            mutex.unlock();
+            if !is_planted(Defect::UnlocksBeforeLinking) {
+                mutex.unlock();
+            }
             is_unlocked = true;
             true
         });

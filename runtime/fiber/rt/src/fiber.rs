@@ -1,65 +1,17 @@
 //! What a fiber can do to itself: yield, sleep, shield, block.
 
-use core::ops::Add;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use fiber_core::Outcome;
 
+pub use crate::time::{Cancelled, Instant};
+
 use crate::frame::Switch;
 use crate::substrate::{Substrate, Sys};
-use crate::wait::{What, check, current_frame, current_worker, wait};
+use crate::wait::{check, current_frame, current_worker, wait};
+use crate::what::What;
 use crate::worker::current_fiber;
-
-/// The fiber has been cancelled: it is to end soon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled;
-
-impl core::fmt::Display for Cancelled {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("the fiber has been cancelled")
-    }
-}
-
-impl core::error::Error for Cancelled {}
-
-/// A point in time of the substrate's clock, which never goes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instant(u64);
-
-impl Instant {
-    /// This moment.
-    pub fn now() -> Self {
-        Self(Sys::now_ns())
-    }
-
-    /// How long ago it was; nothing if it is to come.
-    pub fn elapsed(self) -> Duration {
-        Self::now().since(self)
-    }
-
-    /// How long after `earlier` it is; nothing if it is before.
-    pub fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-
-    /// The moment of a reading of the clock.
-    pub fn from_ns(ns: u64) -> Self {
-        Self(ns)
-    }
-
-    /// The clock's reading.
-    pub fn as_ns(self) -> u64 {
-        self.0
-    }
-}
-
-impl Add<Duration> for Instant {
-    type Output = Self;
-    fn add(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
-    }
-}
 
 /// This moment.
 pub fn now() -> Instant {

@@ -18,35 +18,72 @@
 extern crate alloc;
 
 mod condvar;
-mod fiber;
-mod frame;
-mod global_queue;
 mod list;
 mod lock;
-mod monitor;
 mod mutex;
-mod observe;
-mod pool;
-mod runtime;
-mod scope;
-mod stack;
-mod substrate;
-mod timer;
-mod trace;
-mod wait;
-mod worker;
+mod planted;
+mod time;
+mod what;
 
 pub use condvar::Condvar;
-pub use fiber::{
-    Cancelled, Instant, blocking, consume_budget, current_id, is_cancelled, name, now, random,
-    shield, sleep, sleep_until, yield_now,
-};
 pub use list::{List, Node};
 pub use lock::SpinLock;
 pub use mutex::{Mutex, MutexGuard};
-pub use observe::{Dump, FiberInfo, Stall, Stats, WorkerStats};
-pub use runtime::{BuildError, Builder, Runtime};
-pub use scope::{Deadline, Handle, JoinError, Root, Scope, SpawnError, scope, spawn_root};
-pub use substrate::{PanicPayload, SystemError};
-pub use trace::Trace;
-pub use wait::{Wait, Waker, What, wait};
+pub use planted::Defect;
+pub use planted::is_planted;
+#[cfg(loom)]
+pub use planted::plant;
+pub use time::{Cancelled, Instant};
+pub use what::What;
+
+#[cfg(loom)]
+mod model;
+#[cfg(loom)]
+use model as fiber;
+#[cfg(loom)]
+use model as wait;
+#[cfg(loom)]
+pub use model::{Wait, Waker, consume_budget, current_id, random, shield, wait};
+
+#[cfg(not(loom))]
+mod fiber;
+#[cfg(not(loom))]
+mod frame;
+#[cfg(not(loom))]
+mod global_queue;
+#[cfg(not(loom))]
+mod monitor;
+#[cfg(not(loom))]
+mod observe;
+#[cfg(not(loom))]
+mod pool;
+#[cfg(not(loom))]
+mod runtime;
+#[cfg(not(loom))]
+mod scope;
+#[cfg(not(loom))]
+mod stack;
+#[cfg(not(loom))]
+mod substrate;
+#[cfg(not(loom))]
+mod timer;
+#[cfg(not(loom))]
+mod trace;
+#[cfg(not(loom))]
+mod wait;
+#[cfg(not(loom))]
+mod worker;
+
+#[cfg(not(loom))]
+pub use {
+    fiber::{
+        blocking, consume_budget, current_id, is_cancelled, name, now, random, shield, sleep,
+        sleep_until, yield_now,
+    },
+    observe::{Dump, FiberInfo, Stall, Stats, WorkerStats},
+    runtime::{BuildError, Builder, Runtime},
+    scope::{Deadline, Handle, JoinError, Root, Scope, SpawnError, scope, spawn_root},
+    substrate::{PanicPayload, SystemError},
+    trace::Trace,
+    wait::{Wait, Waker, wait},
+};

@@ -3,7 +3,11 @@
 //! A waiter spins; if the holder has lost its CPU it gives its own away. It never sleeps, so that
 //! unlocking is a plain store. Code under the lock may not wait, yield, or run what a user wrote.
 
+//! A model has loom's own lock in its place: what is modelled is what happens under it.
+
+#[cfg(not(loom))]
 use abi_sync::atomic::{AtomicBool, Ordering};
+#[cfg(not(loom))]
 use abi_sync::cell::RaceCell;
 
 /// Looks at a taken lock before the CPU is given away: longer than any holder needs that runs.
@@ -11,25 +15,43 @@ use abi_sync::cell::RaceCell;
 const SPINS: u32 = 100;
 
 /// Data under a spin lock.
+#[cfg(not(loom))]
 #[derive(Debug, Default)]
 pub struct SpinLock<T> {
     is_locked: AtomicBool,
     value: RaceCell<T>,
 }
 
-// SAFETY: `with` gives access to one thread at a time.
-unsafe impl<T: Send> Sync for SpinLock<T> {}
+/// Data under a lock of the model.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub struct SpinLock<T>(abi_sync::Mutex<T>);
 
+#[cfg(loom)]
 impl<T> SpinLock<T> {
     /// An unlocked lock.
-    #[cfg(not(loom))]
-    pub const fn new(value: T) -> Self {
-        Self { is_locked: AtomicBool::new(false), value: RaceCell::new(value) }
+    pub fn new(value: T) -> Self {
+        Self(abi_sync::Mutex::new(value))
     }
 
+    /// Runs `f` with the data, alone.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        match self.0.lock() {
+            Ok(mut guard) => f(&mut guard),
+            // A model that has failed unwinds through here.
+            Err(poisoned) => f(&mut poisoned.into_inner()),
+        }
+    }
+}
+
+// SAFETY: `with` gives access to one thread at a time.
+#[cfg(not(loom))]
+unsafe impl<T: Send> Sync for SpinLock<T> {}
+
+#[cfg(not(loom))]
+impl<T> SpinLock<T> {
     /// An unlocked lock.
-    #[cfg(loom)]
-    pub fn new(value: T) -> Self {
+    pub const fn new(value: T) -> Self {
         Self { is_locked: AtomicBool::new(false), value: RaceCell::new(value) }
     }
 
@@ -54,26 +76,19 @@ impl<T> SpinLock<T> {
 
     #[cold]
     fn contend(&self) {
-        #[cfg(not(loom))]
+        use crate::substrate::{Substrate, Sys};
         let mut pauses = 1;
-        #[cfg(not(loom))]
         let mut looks = 0;
         loop {
-            #[cfg(loom)]
-            abi_sync::spin_hint();
-            #[cfg(not(loom))]
-            {
-                // Longer from look to look: the holder does several operations in a row with the
-                // line in its own cache.
-                for _ in 0..pauses {
-                    abi_sync::spin_hint();
-                }
-                pauses = (pauses * 2).min(64);
-                looks += 1;
-                if looks > SPINS {
-                    use crate::substrate::Substrate;
-                    crate::substrate::Sys::relax();
-                }
+            // Longer from look to look: the holder does several operations in a row with the line
+            // in its own cache.
+            for _ in 0..pauses {
+                abi_sync::spin_hint();
+            }
+            pauses = (pauses * 2).min(64);
+            looks += 1;
+            if looks > SPINS {
+                Sys::relax();
             }
             // Acquire: as in `lock`.
             if !self.is_locked.load(Ordering::Relaxed)

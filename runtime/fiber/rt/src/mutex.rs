@@ -8,10 +8,13 @@ use core::ptr;
 use abi_sync::atomic::{AtomicU32, Ordering};
 use fiber_core::Outcome;
 
-use crate::fiber::{Cancelled, shield};
+use crate::fiber::shield;
 use crate::list::{List, Node};
 use crate::lock::SpinLock;
-use crate::wait::{Wait, Waker, What, wait};
+use crate::planted::{Defect, is_planted};
+use crate::time::Cancelled;
+use crate::wait::{Wait, Waker, wait};
+use crate::what::What;
 
 const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
@@ -142,7 +145,8 @@ impl<T: ?Sized> Mutex<T> {
             self.waiters.with(|list| {
                 // Acquire: as in `try_acquire`. Marked before the link, under the lock that `unlock`
                 // takes when it finds the mark.
-                if self.state.swap(CONTENDED, Ordering::Acquire) == UNLOCKED {
+                let is_unlocked = self.state.swap(CONTENDED, Ordering::Acquire) == UNLOCKED;
+                if is_unlocked && !is_planted(Defect::LinksWithoutLooking) {
                     return false;
                 }
                 // SAFETY: the node is out of the list before this function ends: taken out by
@@ -180,6 +184,7 @@ impl<T: ?Sized> Mutex<T> {
             let waker = take_first(list);
             let state = match (&waker, list.is_empty()) {
                 (None, _) => UNLOCKED,
+                (Some(_), _) if is_planted(Defect::UnlocksAndHandsOver) => UNLOCKED,
                 (Some(_), true) => LOCKED,
                 (Some(_), false) => CONTENDED,
             };

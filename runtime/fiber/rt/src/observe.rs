@@ -12,7 +12,7 @@ use crate::pool::for_each_fiber;
 use crate::runtime::Runtime;
 use crate::substrate::{Substrate, Sys};
 use crate::trace::Trace;
-use crate::wait::What;
+use crate::what::What;
 use crate::worker::{Mode, Worker};
 
 /// The counters of one worker.

@@ -29,7 +29,8 @@ use crate::runtime::Shared;
 use crate::stack::Bounds;
 use crate::substrate::{PanicPayload, Substrate, Sys, SystemError};
 use crate::timer::Timer;
-use crate::wait::{Wait, What, check, publish, wait};
+use crate::wait::{Wait, check, publish, wait};
+use crate::what::What;
 use crate::worker::{self, Worker, bump, current_fiber};
 
 /// The largest result kept on a fiber's own stack; a larger one is boxed.
