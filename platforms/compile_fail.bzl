@@ -5,6 +5,7 @@ For rules of the house that the compiler keeps: no infallible allocation in the 
 platform; the test is green only if that fails with the expected text.
 """
 
+load("@rules_rust//rust:rust_common.bzl", "CrateInfo", "DepInfo")
 load(":rust.bzl", "lint_flags_of", "platform_transition")
 
 _TOOLCHAIN = "@rules_rust//rust:toolchain_type"
@@ -25,9 +26,16 @@ def _compile_output_impl(ctx):
         "--target=" + toolchain.target_flag_value,
         "--sysroot=" + toolchain.sysroot,
     ] + ctx.attr.flags
+    crates = []
+    for dep in ctx.attr.deps:
+        arguments.append("--extern=%s=%s" % (dep[CrateInfo].name, dep[CrateInfo].output.path))
+        crates.append(depset([dep[CrateInfo].output], transitive = [dep[DepInfo].transitive_crate_outputs]))
+    crates = depset(transitive = crates)
+    folders = {file.dirname: None for file in crates.to_list()}
+    arguments += ["-Ldependency=" + folder for folder in folders]
     ctx.actions.run_shell(
         mnemonic = "CompileFail",
-        inputs = depset([ctx.file.src], transitive = [toolchain.all_files]),
+        inputs = depset([ctx.file.src], transitive = [toolchain.all_files, crates]),
         outputs = [out],
         env = {"PATH": "/usr/bin:/bin", "RUSTC_BOOTSTRAP": "1"},
         arguments = arguments,
@@ -39,6 +47,7 @@ _compile_output = rule(
     implementation = _compile_output_impl,
     attrs = {
         "clippy": attr.bool(),
+        "deps": attr.label_list(providers = [CrateInfo]),
         "flags": attr.string_list(),
         "runs_on": attr.string(mandatory = True),
         "src": attr.label(allow_single_file = [".rs"], mandatory = True),
@@ -48,7 +57,7 @@ _compile_output = rule(
     toolchains = [_TOOLCHAIN],
 )
 
-def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy = False):
+def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy = False, deps = [], **kwargs):
     """Passes if `src` does not compile and the compiler says `expect`.
 
     Args:
@@ -58,10 +67,13 @@ def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy
       runs_on: the platform it is compiled for.
       folder: compile it with the lints of this folder.
       clippy: let clippy look at it.
+      deps: crates it uses.
+      **kwargs: as for any test.
     """
     _compile_output(
         name = name + ".output",
         clippy = clippy,
+        deps = deps,
         flags = lint_flags_of(folder) if folder else [],
         runs_on = runs_on,
         src = src,
@@ -73,4 +85,5 @@ def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy
         srcs = ["//platforms:compile_fail.sh"],
         args = ["$(rootpath :%s.output)" % name, "'%s'" % expect],
         data = [":%s.output" % name],
+        **kwargs
     )

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 
 use abi_sync::atomic::{AtomicUsize, Ordering};
 use fiber_core::Outcome;
-use fiber_rt::{Defect, Instant, SpinLock, What, consume_budget, is_planted, shield, wait};
+use fiber_rt::{Defect, Instant, SpinLock, Wait, What, consume_budget, is_planted, shield, wait};
 
 use crate::error::{
     RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
@@ -84,12 +84,14 @@ impl<T> Chan<T> {
         let mut value = ManuallyDrop::new(value);
         let node = Waiter::plain(ptr::from_mut(&mut value).cast());
         let mut done = None;
-        let outcome = wait(What::Send, self.address(), deadline_ns, |wait| {
+        let slot = ptr::from_mut(&mut value);
+        let publish = |wait: &Wait| {
             self.state.with(|state| {
                 // SAFETY: the value moves into the channel, or comes back.
-                match state.send(unsafe { ManuallyDrop::take(&mut value) }) {
+                match state.send(unsafe { ManuallyDrop::take(&mut *slot) }) {
                     Sent::Full(back) => {
-                        value = ManuallyDrop::new(back);
+                        // SAFETY: the slot's value has been moved out.
+                        unsafe { slot.write(ManuallyDrop::new(back)) };
                         // SAFETY: out of the list before this function ends: taken by whoever
                         // completes the wait, or below.
                         unsafe { state.link_sender(&node, wait) };
@@ -100,7 +102,14 @@ impl<T> Chan<T> {
                 }
                 false
             })
-        });
+        };
+        let unlink = |outcome| {
+            if outcome != Outcome::Data(0) {
+                // SAFETY: if it is linked, then as a sender here.
+                self.state.with(|state| unsafe { state.unlink_sender(&node) }).wake();
+            }
+        };
+        let outcome = wait(What::Send, self.address(), deadline_ns, publish, unlink);
         let ended = match outcome {
             None => {
                 return match done {
@@ -119,8 +128,6 @@ impl<T> Chan<T> {
             Some(Outcome::Timeout) => Ended::Timeout,
             Some(Outcome::Cancelled) => Ended::Cancelled,
         };
-        // SAFETY: if it is linked, then as a sender here.
-        self.state.with(|state| unsafe { state.unlink_sender(&node) }).wake();
         // Nobody took the value.
         Err((ManuallyDrop::into_inner(value), ended))
     }
@@ -135,20 +142,19 @@ impl<T> Chan<T> {
             let node = Waiter::select(me, 0);
             let mut taken = None;
             // The other side has committed itself too: it is on its way.
-            shield(|| {
-                wait(What::Receive, self.address(), None, |wait| {
-                    self.state.with(|state| {
-                        taken = state.take(me);
-                        if taken.is_none() {
-                            node.value.wait.set(wait);
-                            // SAFETY: whoever completes the wait takes it out, and within a shield
-                            // nothing else ends it.
-                            unsafe { state.takers.push(&node) };
-                        }
-                        taken.is_none()
-                    })
+            let publish = |wait: &Wait| {
+                self.state.with(|state| {
+                    taken = state.take(me);
+                    if taken.is_none() {
+                        node.value.wait.set(wait);
+                        // SAFETY: whoever completes the wait takes it out, and within a shield
+                        // nothing else ends it.
+                        unsafe { state.takers.push(&node) };
+                    }
+                    taken.is_none()
                 })
-            });
+            };
+            shield(|| wait(What::Receive, self.address(), None, publish, |_| {}));
             if let Some(taken) = taken {
                 return taken;
             }
@@ -184,7 +190,7 @@ impl<T> Chan<T> {
         let me = node.value.id();
         loop {
             let mut got = Got::Empty;
-            let outcome = wait(What::Receive, self.address(), deadline_ns, |wait| {
+            let publish = |wait: &Wait| {
                 self.state.with(|state| {
                     if !is_planted(Defect::LinksWithoutLooking) {
                         got = state.recv(me);
@@ -197,7 +203,14 @@ impl<T> Chan<T> {
                     }
                     is_linked
                 })
-            });
+            };
+            let unlink = |outcome| {
+                if matches!(outcome, Outcome::Timeout | Outcome::Cancelled) {
+                    // SAFETY: if it is linked, then as a receiver here.
+                    self.state.with(|state| unsafe { state.unlink_receiver(&node) });
+                }
+            };
+            let outcome = wait(What::Receive, self.address(), deadline_ns, publish, unlink);
             let ended = match outcome {
                 Some(Outcome::Data(_)) if node.value.is_filled.get() => {
                     // SAFETY: filled before the outcome was decided.
@@ -227,8 +240,6 @@ impl<T> Chan<T> {
                 Some(Outcome::Timeout) => Ended::Timeout,
                 Some(Outcome::Cancelled) => Ended::Cancelled,
             };
-            // SAFETY: if it is linked, then as a receiver here.
-            self.state.with(|state| unsafe { state.unlink_receiver(&node) });
             return Err(ended);
         }
     }

@@ -69,7 +69,7 @@ impl<T> Sender<T> {
 impl<T> Receiver<T> {
     /// Waits for the value.
     pub fn recv(self) -> Result<T, RecvError> {
-        let outcome = wait(What::Receive, Arc::as_ptr(&self.0).cast(), None, |wait| {
+        let publish = |wait: &Wait| {
             self.0.with(|state| {
                 let waits = state.value.is_none() && !state.is_over;
                 if waits {
@@ -77,11 +77,20 @@ impl<T> Receiver<T> {
                 }
                 waits
             })
-        });
-        let value = self.0.with(|state| {
-            state.receiver.set(ptr::null());
-            state.value.take()
-        });
+        };
+        let mut value = None;
+        let take = |_| {
+            value = self.0.with(|state| {
+                state.receiver.set(ptr::null());
+                state.value.take()
+            });
+        };
+        let outcome = wait(What::Receive, Arc::as_ptr(&self.0).cast(), None, publish, take);
+        let value = match outcome {
+            None => self.0.with(|state| state.value.take()),
+            // A cancellation that came before the wait may still find the value there.
+            Some(_) => value.or_else(|| self.0.with(|state| state.value.take())),
+        };
         match (value, outcome) {
             (Some(value), _) => Ok(value),
             (None, Some(Outcome::Cancelled)) => Err(RecvError::Cancelled),

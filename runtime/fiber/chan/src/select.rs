@@ -2,7 +2,8 @@
 //!
 //! One outcome word decides the whole wait. An arm that is found ready while others are linked is
 //! committed first and then decides; if another arm was faster the commitment is taken back. The
-//! losers are unlinked, each under its own lock, before select returns.
+//! losers are unlinked, each under its own lock, before select returns. Between the choice of a send
+//! and its completion the place it will use is kept: others find it taken.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -264,7 +265,14 @@ impl<'a> Select<'a> {
             let mut wake = None;
             let mut lost: Option<&dyn Arm> = None;
             let at = ptr::from_ref(self).cast();
-            let outcome = wait(What::Select, at, until_ns, |wait| {
+            let unlink = || {
+                for (index, arm) in self.arms() {
+                    if let Some(node) = node(index) {
+                        arm.unlink(node);
+                    }
+                }
+            };
+            let publish = |wait: &Wait| {
                 for (index, arm) in self.arms() {
                     let Some(node) = node(index) else { continue };
                     // SAFETY: unlinked below, before the nodes go.
@@ -279,6 +287,8 @@ impl<'a> Select<'a> {
                     };
                     let is_won = wait.decide(Outcome::Data(index as u32));
                     if is_won {
+                        // Those that were linked before it, while the wait is there.
+                        unlink();
                         own = Some((index, chosen));
                     } else if chosen == Chosen::Committed {
                         lost = Some(arm);
@@ -286,14 +296,10 @@ impl<'a> Select<'a> {
                     return !is_won;
                 }
                 true
-            });
+            };
+            let outcome = wait(What::Select, at, until_ns, publish, |_| unlink());
             if let Some(waker) = wake {
                 Waker::wake(waker);
-            }
-            for (index, arm) in self.arms() {
-                if let Some(node) = node(index) {
-                    arm.unlink(node);
-                }
             }
             if let Some(arm) = lost
                 && !is_planted(Defect::KeepsCommitment)

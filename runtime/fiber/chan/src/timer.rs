@@ -98,7 +98,7 @@ pub(crate) fn recv<T>(
                 until_ns = Some(until_ns.map_or(next_ns, |deadline| deadline.min(next_ns)));
             }
         }
-        match wait(What::Timer, ptr::null(), until_ns, |_| true) {
+        match wait(What::Timer, ptr::null(), until_ns, |_| true, |_| {}) {
             Some(Outcome::Cancelled) => return Err(Ended::Cancelled),
             _ if deadline_ns.is_some_and(|deadline| Instant::now().as_ns() >= deadline) => {
                 return source.and_then(try_recv).ok_or(Ended::Timeout);

@@ -35,8 +35,10 @@ enum Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Did {
     Sent(u32),
-    /// Found the buffer full.
-    Full,
+    /// Found the buffer full, with so many selects under way that may have kept a place.
+    Full {
+        kept: usize,
+    },
     SendClosed,
     Got(u32),
     Empty,
@@ -49,6 +51,7 @@ struct Event {
     began: u64,
     ended: u64,
     did: Did,
+    is_select_send: bool,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -82,7 +85,7 @@ fn run_one(op: Op, value: u32, tx: &Sender<u32>, rx: &Receiver<u32>) -> Option<D
         },
         Op::TrySend => Some(match tx.try_send(value) {
             Ok(()) => Did::Sent(value),
-            Err(TrySendError::Full(_)) => Did::Full,
+            Err(TrySendError::Full(_)) => Did::Full { kept: 0 },
             Err(TrySendError::Disconnected(_)) => Did::SendClosed,
         }),
         Op::SendTimeout => match tx.send_timeout(value, SHORT) {
@@ -157,7 +160,9 @@ fn record(runtime: &Runtime, capacity: Option<usize>, programs: &[Vec<Op>]) -> V
                         let did = run_one(*op, value, tx, rx);
                         let ended = clock.fetch_add(1, Ordering::SeqCst);
                         if let Some(did) = did {
-                            shield(|| events.lock().push(Event { began, ended, did }));
+                            let is_select_send = matches!(op, Op::SelectSend);
+                            let event = Event { began, ended, did, is_select_send };
+                            shield(|| events.lock().push(event));
                         }
                     }
                 });
@@ -165,7 +170,16 @@ fn record(runtime: &Runtime, capacity: Option<usize>, programs: &[Vec<Op>]) -> V
             n.cancel_after(Duration::from_millis(3));
         });
     });
-    events.into_inner()
+    // A select that has committed to a send keeps its place until it has sent.
+    let mut events = events.into_inner();
+    let selects: Vec<Event> = events.iter().copied().filter(|event| event.is_select_send).collect();
+    for event in &mut events {
+        if let Did::Full { kept } = &mut event.did {
+            let overlaps = |s: &&Event| s.began < event.ended && event.began < s.ended;
+            *kept = selects.iter().filter(overlaps).count();
+        }
+    }
+    events
 }
 
 /// The sequential channel.
@@ -184,7 +198,9 @@ impl Model {
                 next.queue.push(value);
                 !self.is_closed
             }
-            Did::Full => capacity.is_some_and(|capacity| self.queue.len() >= capacity),
+            Did::Full { kept } => {
+                capacity.is_some_and(|capacity| self.queue.len() + kept >= capacity)
+            }
             Did::SendClosed => self.is_closed,
             Did::Got(value) => {
                 let is_first = self.queue.first() == Some(&value);
@@ -270,7 +286,7 @@ fn histories_of_a_rendezvous() {
 /// The checker itself: wrong answers are not explained.
 #[test]
 fn the_checker_finds_wrong_histories() {
-    let event = |began, ended, did| Event { began, ended, did };
+    let event = |began, ended, did| Event { began, ended, did, is_select_send: false };
     let good = [event(0, 3, Did::Sent(1)), event(1, 2, Did::Got(1))];
     assert!(is_explained(&good, Some(0)), "a receive within a send");
     let wrong: [&[Event]; 6] = [
@@ -290,7 +306,7 @@ fn the_checker_finds_wrong_histories() {
         // Sent after the close.
         &[event(0, 1, Did::Closed), event(2, 3, Did::Sent(1))],
         // Full while there was room.
-        &[event(0, 1, Did::Full)],
+        &[event(0, 1, Did::Full { kept: 0 })],
     ];
     for history in wrong {
         assert!(!is_explained(history, Some(1)), "{history:?}");

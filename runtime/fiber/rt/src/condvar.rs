@@ -12,7 +12,7 @@ use crate::lock::SpinLock;
 use crate::mutex::{Link, MutexGuard, take_first};
 use crate::planted::{Defect, is_planted};
 use crate::time::{Cancelled, Instant};
-use crate::wait::{Waker, wait};
+use crate::wait::{Wait, Waker, wait};
 use crate::what::What;
 
 /// Wakers collected under the lock before they are issued after it.
@@ -59,7 +59,7 @@ impl Condvar {
         let mutex = guard.mutex;
         let node = Node::new(Link(Cell::new(ptr::null())));
         let mut is_unlocked = false;
-        let outcome = wait(What::Condvar, ptr::from_ref(self).cast(), deadline_ns, |wait| {
+        let publish = |wait: &Wait| {
             node.value.0.set(wait);
             if is_planted(Defect::UnlocksBeforeLinking) {
                 mutex.unlock();
@@ -73,11 +73,15 @@ impl Condvar {
             }
             is_unlocked = true;
             true
-        });
-        if outcome != Some(Outcome::Data(0)) {
-            // SAFETY: if it is linked, then here.
-            self.waiters.with(|list| unsafe { list.remove(&node) });
-        }
+        };
+        let unlink = |outcome| {
+            if outcome != Outcome::Data(0) {
+                // SAFETY: if it is linked, then here.
+                self.waiters.with(|list| unsafe { list.remove(&node) });
+            }
+        };
+        let at = ptr::from_ref(self).cast();
+        let outcome = wait(What::Condvar, at, deadline_ns, publish, unlink);
         if is_unlocked {
             // The caller's guard stands for this lock.
             let _ = ManuallyDrop::new(mutex.lock());

@@ -69,7 +69,7 @@ pub fn sleep(duration: Duration) -> Result<(), Cancelled> {
 
 /// Sleeps at least until then.
 pub fn sleep_until(deadline: Instant) -> Result<(), Cancelled> {
-    match wait(What::Timer, core::ptr::null(), Some(deadline.as_ns()), |_| true) {
+    match wait(What::Timer, core::ptr::null(), Some(deadline.as_ns()), |_| true, |_| {}) {
         Some(Outcome::Cancelled) => Err(Cancelled),
         _ => Ok(()),
     }

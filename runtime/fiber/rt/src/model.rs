@@ -40,6 +40,7 @@ impl Wait {
 #[derive(Clone, Copy, Debug)]
 pub struct Waker {
     word: &'static StateWord,
+    thread: &'static thread::Thread,
     ticket: Ticket,
 }
 
@@ -47,7 +48,7 @@ impl Waker {
     /// Ends the wait.
     pub fn wake(self) {
         if self.word.wake(self.ticket) == Ok(WakeVerdict::Enqueue) {
-            // The waiter looks at its word: that is the one place it is published in.
+            self.thread.unpark();
         }
     }
 }
@@ -58,27 +59,31 @@ pub fn wait(
     _at: *const (),
     deadline_ns: Option<u64>,
     publish: impl FnOnce(&Wait) -> bool,
+    unlink: impl FnOnce(Outcome),
 ) -> Option<Outcome> {
     let running = Word::compose(State::Running, Ticket::new(0), false, false);
     let word: &'static StateWord = Box::leak(Box::new(StateWord::starting_at(running)));
+    let thread: &'static thread::Thread = Box::leak(Box::new(thread::current()));
     let Ok(ParkVerdict::Parking(ticket)) = word.begin_park() else { return None };
-    let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { word, ticket } };
+    let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { word, thread, ticket } };
     if !publish(&wait) {
         let _ = word.abort_park();
         return None;
     }
     if deadline_ns.is_some() && wait.decide(Outcome::Timeout) {
         let _ = word.abort_park();
+        unlink(Outcome::Timeout);
         return Some(Outcome::Timeout);
     }
     if word.commit_park() == Ok(CommitVerdict::Parked) {
         while word.load().state() == State::Parked {
-            thread::yield_now();
+            thread::park();
         }
         let _ = word.dispatch();
     }
-    assert!(wait.outcome.get().is_some(), "woken without an outcome");
-    wait.outcome.get()
+    let outcome = wait.outcome.get();
+    assert!(outcome.is_some(), "woken without an outcome");
+    outcome.inspect(|outcome| unlink(*outcome))
 }
 
 /// A number that no other thread of the model has.

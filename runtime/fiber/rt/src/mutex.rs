@@ -140,7 +140,7 @@ impl<T: ?Sized> Mutex<T> {
     fn acquire(&self) -> Result<(), Cancelled> {
         let node = Node::new(Link(Cell::new(ptr::null())));
         let at = ptr::from_ref(self).cast();
-        let outcome = wait(What::Mutex, at, None, |wait| {
+        let publish = |wait: &Wait| {
             node.value.0.set(wait);
             self.waiters.with(|list| {
                 // Acquire: as in `try_acquire`. Marked before the link, under the lock that `unlock`
@@ -154,14 +154,16 @@ impl<T: ?Sized> Mutex<T> {
                 unsafe { list.push(&node) };
                 true
             })
-        });
-        match outcome {
-            None | Some(Outcome::Data(_)) => Ok(()),
-            _ => {
+        };
+        let unlink = |outcome| {
+            if outcome != Outcome::Data(0) {
                 // SAFETY: if it is linked, then here.
                 self.waiters.with(|list| unsafe { list.remove(&node) });
-                Err(Cancelled)
             }
+        };
+        match wait(What::Mutex, at, None, publish, unlink) {
+            None | Some(Outcome::Data(_)) => Ok(()),
+            _ => Err(Cancelled),
         }
     }
 

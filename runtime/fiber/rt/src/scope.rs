@@ -451,7 +451,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             return true;
         }
         let at = ptr::from_ref(frame).cast();
-        let outcome = wait(What::Join, at, None, |wait| {
+        let publish = |wait: &Wait| {
             self.state.with(|state| {
                 if take_finished(state) {
                     return false;
@@ -460,20 +460,23 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 unsafe { member(frame) }.joiner = wait;
                 true
             })
-        });
-        if !matches!(outcome, Some(Outcome::Cancelled | Outcome::Timeout)) {
-            return true;
+        };
+        let unlink = |outcome| {
+            if outcome != Outcome::Data(0) {
+                // SAFETY: under the lock.
+                self.state.with(|_| unsafe { member(frame) }.joiner = ptr::null());
+            }
+        };
+        match wait(What::Join, at, None, publish, unlink) {
+            None | Some(Outcome::Data(_)) => true,
+            // It may have ended meanwhile.
+            _ => self.state.with(take_finished),
         }
-        self.state.with(|state| {
-            // SAFETY: under the lock.
-            unsafe { member(frame) }.joiner = ptr::null();
-            take_finished(state)
-        })
     }
 
     fn wait_for_last(&self) -> Option<Outcome> {
         let at = ptr::from_ref(self).cast();
-        wait(What::Scope, at, None, |wait| {
+        let publish = |wait: &Wait| {
             self.state.with(|state| {
                 let is_linked = state.live > 0;
                 if is_linked {
@@ -481,6 +484,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 }
                 is_linked
             })
+        };
+        wait(What::Scope, at, None, publish, |_| {
+            self.state.with(|state| state.owner = ptr::null());
         })
     }
 
@@ -488,7 +494,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// waiting fiber is passed on to all.
     fn leave(&self) -> Option<PanicPayload> {
         if self.wait_for_last() == Some(Outcome::Cancelled) {
-            self.state.with(|state| state.owner = ptr::null());
             self.cancel();
             shield(|| self.wait_for_last());
         }

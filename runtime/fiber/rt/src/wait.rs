@@ -123,13 +123,15 @@ fn foreign_frame() -> &'static Frame {
 }
 
 /// Waits until the outcome is decided. `publish` links the wait under the waitable's lock and says
-/// whether it did; if not, nothing is waited for and the result is `None`. After Cancelled and
-/// Timeout the caller unlinks its node, under the lock.
+/// whether it did; if not, nothing is waited for and the result is `None`. `unlink` takes it out
+/// again, under the lock, if the outcome does not mean that whoever decided it has done so: until
+/// then others look at the wait, which ends with this call.
 pub fn wait(
     what: What,
     at: *const (),
     deadline_ns: Option<u64>,
     publish: impl FnOnce(&Wait) -> bool,
+    unlink: impl FnOnce(Outcome),
 ) -> Option<Outcome> {
     let frame = current_frame();
     let ticket = match check(frame.word.begin_park())? {
@@ -149,6 +151,7 @@ pub fn wait(
         wait_fiber(frame, &wait, deadline_ns)
     };
     frame.waits_for.store(What::Nothing as u8, Ordering::Relaxed);
+    unlink(outcome);
     Some(outcome)
 }
 
