@@ -4,7 +4,8 @@
 //! Fibers send, receive, select, time out, close and are cancelled, on one and on more workers. Every
 //! operation notes when it began and when it ended. The checker looks for an order of the operations
 //! that respects these times and in which a plain queue gives the same answers. A sender that waits is
-//! admitted when it is linked: its value is then in the queue, also if the buffer is full.
+//! admitted when it is linked: its value is then in the queue, also if the buffer is full. A select
+//! that sends is two steps, and what happens between them is allowed for.
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,8 +41,13 @@ enum Did {
         kept: usize,
     },
     SendClosed,
+    /// Sent by a select that had committed to it before a close at about the same time.
+    SentLate(u32),
     Got(u32),
-    Empty,
+    /// Found nothing, with so many selects under way that may have committed to a send.
+    Empty {
+        kept: usize,
+    },
     RecvClosed,
     Closed,
 }
@@ -112,7 +118,7 @@ fn run_one(op: Op, value: u32, tx: &Sender<u32>, rx: &Receiver<u32>) -> Option<D
         },
         Op::TryRecv => Some(match rx.try_recv() {
             Ok(value) => Did::Got(value),
-            Err(TryRecvError::Empty) => Did::Empty,
+            Err(TryRecvError::Empty) => Did::Empty { kept: 0 },
             Err(TryRecvError::Disconnected) => Did::RecvClosed,
         }),
         Op::RecvTimeout => match rx.recv_timeout(SHORT) {
@@ -170,14 +176,24 @@ fn record(runtime: &Runtime, capacity: Option<usize>, programs: &[Vec<Op>]) -> V
             n.cancel_after(Duration::from_millis(3));
         });
     });
-    // A select that has committed to a send keeps its place until it has sent.
+    // A select has two steps: from the first on its place is kept, and it is admitted whatever a close
+    // says; in the second its value is there.
     let mut events = events.into_inner();
-    let selects: Vec<Event> = events.iter().copied().filter(|event| event.is_select_send).collect();
+    let all = events.clone();
     for event in &mut events {
-        if let Did::Full { kept } = &mut event.did {
-            let overlaps = |s: &&Event| s.began < event.ended && event.began < s.ended;
-            *kept = selects.iter().filter(overlaps).count();
-        }
+        let overlaps = |other: &&Event| other.began < event.ended && event.began < other.ended;
+        let beside = || all.iter().filter(overlaps);
+        let selects = beside().filter(|other| other.is_select_send).count();
+        event.did = match event.did {
+            Did::Full { .. } => Did::Full { kept: selects },
+            Did::Empty { .. } => Did::Empty { kept: selects },
+            Did::Sent(value)
+                if event.is_select_send && beside().any(|other| other.did == Did::Closed) =>
+            {
+                Did::SentLate(value)
+            }
+            did => did,
+        };
     }
     events
 }
@@ -209,7 +225,11 @@ impl Model {
                 }
                 is_first
             }
-            Did::Empty => self.queue.is_empty(),
+            Did::SentLate(value) => {
+                next.queue.push(value);
+                true
+            }
+            Did::Empty { kept } => self.queue.is_empty() && (!self.is_closed || kept > 0),
             Did::RecvClosed => self.queue.is_empty() && self.is_closed,
             Did::Closed => {
                 next.is_closed = true;
@@ -289,7 +309,7 @@ fn the_checker_finds_wrong_histories() {
     let event = |began, ended, did| Event { began, ended, did, is_select_send: false };
     let good = [event(0, 3, Did::Sent(1)), event(1, 2, Did::Got(1))];
     assert!(is_explained(&good, Some(0)), "a receive within a send");
-    let wrong: [&[Event]; 6] = [
+    let wrong: [&[Event]; 7] = [
         // Received before it was sent.
         &[event(2, 3, Did::Sent(1)), event(0, 1, Did::Got(1))],
         // Received twice.
@@ -307,6 +327,8 @@ fn the_checker_finds_wrong_histories() {
         &[event(0, 1, Did::Closed), event(2, 3, Did::Sent(1))],
         // Full while there was room.
         &[event(0, 1, Did::Full { kept: 0 })],
+        // Empty where it should have said closed.
+        &[event(0, 1, Did::Closed), event(2, 3, Did::Empty { kept: 0 })],
     ];
     for history in wrong {
         assert!(!is_explained(history, Some(1)), "{history:?}");

@@ -38,6 +38,12 @@ std::thread_local! {
     static PLANTED: core::cell::Cell<Option<Defect>> = const { core::cell::Cell::new(None) };
 }
 
+/// Whether any defect is planted.
+#[cfg(loom)]
+pub(crate) fn is_any() -> bool {
+    PLANTED.with(|planted| planted.get().is_some())
+}
+
 /// Plants `defect` for what follows on this thread.
 #[cfg(loom)]
 pub fn plant(defect: Defect) {
