@@ -27,12 +27,12 @@ def _compile_output_impl(ctx):
         "--sysroot=" + toolchain.sysroot,
     ] + ctx.attr.flags
     crates = []
-    for dep in ctx.attr.deps:
-        arguments.append("--extern=%s=%s" % (dep[CrateInfo].name, dep[CrateInfo].output.path))
-        crates.append(depset([dep[CrateInfo].output], transitive = [dep[DepInfo].transitive_crate_outputs]))
+    for dep in ctx.attr.crates:
+        crate = dep[CrateInfo]
+        arguments.append("--extern=%s=%s" % (crate.name, crate.output.path))
+        crates.append(depset([crate.output], transitive = [dep[DepInfo].transitive_crate_outputs]))
     crates = depset(transitive = crates)
-    folders = {file.dirname: None for file in crates.to_list()}
-    arguments += ["-Ldependency=" + folder for folder in folders]
+    arguments += ["-Ldependency=" + crate.dirname for crate in crates.to_list()]
     ctx.actions.run_shell(
         mnemonic = "CompileFail",
         inputs = depset([ctx.file.src], transitive = [toolchain.all_files, crates]),
@@ -47,7 +47,7 @@ _compile_output = rule(
     implementation = _compile_output_impl,
     attrs = {
         "clippy": attr.bool(),
-        "deps": attr.label_list(providers = [CrateInfo]),
+        "crates": attr.label_list(providers = [CrateInfo, DepInfo]),
         "flags": attr.string_list(),
         "runs_on": attr.string(mandatory = True),
         "src": attr.label(allow_single_file = [".rs"], mandatory = True),
@@ -57,7 +57,7 @@ _compile_output = rule(
     toolchains = [_TOOLCHAIN],
 )
 
-def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy = False, deps = [], **kwargs):
+def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy = False, crates = [], **kwargs):
     """Passes if `src` does not compile and the compiler says `expect`.
 
     Args:
@@ -67,13 +67,13 @@ def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy
       runs_on: the platform it is compiled for.
       folder: compile it with the lints of this folder.
       clippy: let clippy look at it.
-      deps: crates it uses.
+      crates: libraries it uses.
       **kwargs: as for any test.
     """
     _compile_output(
         name = name + ".output",
         clippy = clippy,
-        deps = deps,
+        crates = crates,
         flags = lint_flags_of(folder) if folder else [],
         runs_on = runs_on,
         src = src,
@@ -85,5 +85,5 @@ def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy
         srcs = ["//platforms:compile_fail.sh"],
         args = ["$(rootpath :%s.output)" % name, "'%s'" % expect],
         data = [":%s.output" % name],
-        **kwargs
+        visibility = ["//test/conformance:__pkg__"],
     )

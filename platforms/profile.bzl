@@ -6,8 +6,8 @@ _FLAGS_SETTING = "@rules_rust//rust/settings:extra_rustc_flags"
 # built with (see .bazelrc), so an assertion in a core fires in both places.
 PROFILES = {
     "checked": ["-Cdebug-assertions=on", "-Coverflow-checks=on", "--cfg=checked"],
-    "measure": ["--cfg=measure"],
-    "release": [],
+    "measure": ["-Ccodegen-units=1", "--cfg=measure"],
+    "release": ["-Ccodegen-units=1"],
 }
 
 def _profile_transition_impl(_settings, attr):

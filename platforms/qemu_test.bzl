@@ -12,6 +12,9 @@ _LANES = {
     "r": "racing",
 }
 
+# The bound on sections of kernel code; kernel/sys/src/section.rs measures them.
+_MOST_INSTRUCTIONS_IN_KERNEL = 20000
+
 def _files_of(ctx):
     """(runner words, files) of what the machine boots."""
     if ctx.file.program:
@@ -34,6 +37,11 @@ def _qemu_test_impl(ctx):
     if ctx.attr.system and ctx.attr.boot == "direct":
         # Without this word a kernel stays on its last screen instead of ending QEMU.
         append = ["exit=debug"] + append
+
+        # With one CPU a tick of the deterministic lane is an instruction: no more of them than this
+        # may pass in the kernel without a preemption point.
+        if ctx.attr.system[CaposSystemInfo].profile == "checked" and ctx.attr.lane == "deterministic" and ctx.attr.cpus == 1:
+            append = ["section=%d" % _MOST_INSTRUCTIONS_IN_KERNEL] + append
     words += [
         "--label",
         str(ctx.label).removeprefix("@@").removeprefix("@"),

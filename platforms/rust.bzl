@@ -23,6 +23,10 @@ UNSAFE_FOLDERS = [
     "runtime/sync",
     # Guests without a kernel under them: what negative tests of the harness boot.
     "test/harness/guests",
+    # What programs that test the kernel do on purpose and should not.
+    "test/kit/wild",
+    # What test programs do that no runtime offers: bare registers, faults.
+    "test/kit/bare",
     # User programs in assembly, without a runtime.
     "test/qemu/user/blob",
     # Programs without a runtime, one per platform.

@@ -2,5 +2,6 @@
 # Annotations the schema compiler understands.
 
 annotation processLocal @0x91e59366a40f74e9 (interface) :Void;
-# A capability of this interface names something inside one process and cannot be sent to
-# another: CALL and RETURN refuse to transfer it. Interfaces without it move freely.
+# A capability of this interface means something in one process only, or is for the manifest
+# alone to give, and cannot be sent to another: CALL, RETURN and spawn refuse to pass it on.
+# Interfaces without it move freely.

@@ -27,6 +27,10 @@ struct Process @0x880bb12b41feebdb {
   grants @4 :List(Grant);
   # The capabilities its CapSet names, in slot order; at most 63, and not more than its
   # profile's slots.
+
+  essential @5 :Bool;
+  # The system ends when this process does, and with its exit code: 0 is success. A system
+  # without an essential process ends with its last process.
 }
 
 struct ResourceProfile @0x9d00ca0439667703 {
@@ -92,5 +96,9 @@ struct Grant @0x938d3e2d907b331b {
       # Arrives with each call through the facet. Facets may share a badge: the receiver then
       # cannot tell them apart.
     }
+
+    records @11 :Void;
+    # A Console onto the second serial port, whose bytes a test harness reads. Nothing is ever
+    # read from it.
   }
 }

@@ -1,6 +1,8 @@
 @0xf408704a9f638b72;
 # The calling thread's own scheduling: weight, latency class, account.
 
+using Capos = import "capos.capnp";
+
 enum LatencyClass @0xcd690517b48db170 {
   # How soon a thread wants to run after it wakes; not how much it runs.
 
@@ -15,9 +17,9 @@ enum LatencyClass @0xcd690517b48db170 {
   # As normal; marks threads that work for their callers.
 }
 
-interface SchedulingPolicyCap @0xd568e7755266ee60 {
-  # Each method acts on the thread that calls. The capability comes from the manifest only and
-  # carries a ceiling for the weight.
+interface SchedulingPolicyCap @0xd568e7755266ee60 $Capos.processLocal {
+  # Each method acts on the thread that calls. The capability comes from the manifest only, stays
+  # in its process and carries a ceiling for the weight.
 
   setWeight @0 (weight :UInt16) -> ();
   # Sets the caller's weight, from 1 to 1024 and not above the ceiling; 64 is the default.

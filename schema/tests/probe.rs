@@ -4,13 +4,16 @@ use probe::probe_capnp::{Colour, numbers, probe as stock};
 use proptest::prelude::*;
 use schema_testing::{Loopback, Words};
 use schema_wire::{
-    Answer, CallError, CapSlot, Encode, Message, Status, Transfer, TransferIndex, WireError,
+    Answer, CallError, CapSlot, Encode, List, Message, Status, Transfer, TransferIndex, WireError,
 };
 
 struct Mirror<'a> {
     first: Option<generated::Texts<'a>>,
     text: String,
     bytes: Vec<u8>,
+    words: Vec<u64>,
+    flats: Vec<generated::Flat>,
+    seen: String,
 }
 
 impl generated::Server for Mirror<'_> {
@@ -49,10 +52,35 @@ impl generated::Server for Mirror<'_> {
     fn nothing(&mut self) -> Answer<()> {
         Ok(())
     }
+
+    fn lists(
+        &mut self,
+        params: generated::Lists<'_>,
+        _room: usize,
+    ) -> Answer<generated::ListsResults<'_>> {
+        self.seen = format!("{params:?}");
+        self.words = params.words.iter().map(Result::unwrap).collect();
+        self.flats = params.flats.iter().map(Result::unwrap).collect();
+        let lists = generated::Lists {
+            words: List::of(&self.words),
+            halves: List::EMPTY,
+            tiny: List::EMPTY,
+            flats: List::of(&self.flats),
+            links: List::EMPTY,
+        };
+        Ok(generated::ListsResults { lists, last: self.words.last().copied().unwrap_or(0) })
+    }
 }
 
 fn mirror() -> Mirror<'static> {
-    Mirror { first: None, text: String::new(), bytes: Vec::new() }
+    Mirror {
+        first: None,
+        text: String::new(),
+        bytes: Vec::new(),
+        words: Vec::new(),
+        flats: Vec::new(),
+        seen: String::new(),
+    }
 }
 
 macro_rules! client {

@@ -219,10 +219,3 @@ fn an_enum_value_of_another_schema_is_an_invalid_argument() {
     assert_eq!(exception.kind(), ExceptionKind::InvalidArgument);
     assert_eq!(server.asked, [""; 0]);
 }
-
-#[test]
-fn interfaces_that_stay_in_their_process() {
-    let local: Vec<&str> =
-        INTERFACES.iter().filter(|one| !one.is_transferable).map(|one| one.name).collect();
-    assert_eq!(local, ["ThreadControl", "ThreadHandle", "ThreadSpawner"]);
-}

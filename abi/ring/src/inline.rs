@@ -9,7 +9,7 @@ use abi_types::INLINE_BYTES;
 ///
 /// Four words a round: most messages are a multiple of 32 bytes, and the loop then costs less
 /// than the words.
-#[inline]
+#[inline(always)]
 pub(crate) fn copy(bytes: u32, load: impl Fn(usize) -> u64, mut store: impl FnMut(usize, u64)) {
     let bytes = (bytes as usize).min(INLINE_BYTES);
     let words = bytes / 8;

@@ -157,6 +157,17 @@ impl<M: Memory> KernelRing<M> {
         &self.memory
     }
 
+    /// Inline slots of the submission side.
+    #[inline]
+    pub fn slots(&self) -> u32 {
+        self.bounds.slots
+    }
+
+    /// The memory, once the ring is no more.
+    pub fn into_memory(self) -> M {
+        self.memory
+    }
+
     #[inline]
     pub(crate) fn block(&self) -> RingBlock {
         self.memory.block()
@@ -186,6 +197,29 @@ impl<M: Memory> KernelRing<M> {
         size.saturating_sub(sq_head.wrapping_sub(head))
     }
 
+    /// Whether one more completion may be promised: that [`credits`](Self::credits) is not 0.
+    #[inline(always)]
+    pub(crate) fn has_credit(&self, sq_head: u32) -> bool {
+        let size = self.block().cq_entries();
+        // Acquire: as in `count`.
+        let head = self.memory.load_acquire(RingWord::CqHead);
+        let tail = self.cq_tail.load(Ordering::Relaxed);
+        tail.wrapping_sub(head) <= size && sq_head.wrapping_sub(head) < size
+    }
+
+    /// Whether nothing was submitted since the last pass, for the ring's own thread.
+    #[inline]
+    pub fn is_drained(&self) -> bool {
+        self.memory.load_relaxed(RingWord::SqTail) == self.sq_head.load(Ordering::Relaxed)
+    }
+
+    /// The operation that a simple SQE at the head asks for, as a guess: nothing is decided by it
+    /// but which way to look at the SQE.
+    #[inline(always)]
+    pub fn glance(&self) -> u8 {
+        self.memory.first_byte(self.sq_head.load(Ordering::Relaxed))
+    }
+
     /// Operations that were consumed and not completed.
     #[inline]
     pub fn in_flight(&self) -> u32 {
@@ -201,7 +235,7 @@ impl<M: Memory> KernelRing<M> {
 
     /// Posts a completion whose payload, `outcome.length` bytes, is in inline slot `slot` of
     /// the submission side of `from`: a message from thread to thread, copied once.
-    #[inline]
+    #[inline(always)]
     pub fn post_from_slot<N: Memory>(
         &self,
         cq: &mut CqProducer,
@@ -210,13 +244,14 @@ impl<M: Memory> KernelRing<M> {
         from: &KernelRing<N>,
         slot: u16,
     ) -> Posted {
-        self.post_with(cq, credit, outcome, |index| {
-            inline::copy(
-                outcome.length,
-                |word| from.memory.load_sqe_inline(u32::from(slot), word),
-                |word, value| self.memory.store_cqe_inline(index, word, value),
-            );
-        })
+        let mut batch = self.batch(cq);
+        inline::copy(
+            outcome.length,
+            from.memory.sqe_slot(u32::from(slot)),
+            self.memory.cqe_slot(batch.tail),
+        );
+        batch.post(credit, outcome);
+        batch.publish()
     }
 
     /// Posts a completion whose payload, `outcome.length` bytes, begins `words`; what `words`
@@ -300,7 +335,7 @@ pub struct Batch<'r, M: Memory> {
 
 impl<M: Memory> Batch<'_, M> {
     /// Writes a completion.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, credit: Credit, outcome: &Outcome) {
         let ring = self.ring;
         debug_assert!(
@@ -313,7 +348,7 @@ impl<M: Memory> Batch<'_, M> {
     }
 
     /// Shows the user what was written.
-    #[inline]
+    #[inline(always)]
     pub fn publish(self) -> Posted {
         let (ring, tail) = (self.ring, self.tail);
         drop(self);

@@ -57,6 +57,7 @@ mod owner;
 mod pass;
 mod poll;
 mod request;
+mod simple;
 mod slots;
 mod user;
 
@@ -67,5 +68,6 @@ pub use owner::{Ended, PollerId, PollerToken, Refusal, Visitor};
 pub use pass::{Accepted, Head, Pass, Stop};
 pub use poll::Sleep;
 pub use request::{Call, Park, Payload, Recv, Request, Return, Room, Unpark};
+pub use simple::{SimpleAnswer, SimpleCall};
 pub use slots::InlineSlots;
 pub use user::{Completion, SqFull, UserRing};

@@ -45,6 +45,38 @@ pub trait Memory {
     /// Writes one word of the inline slot of the CQE with this index.
     fn store_cqe_inline(&self, index: u32, word: usize, value: u64);
 
+    /// The first byte of the SQE with this index, which says what it asks for.
+    #[inline]
+    fn first_byte(&self, index: u32) -> u8 {
+        let [first, ..] = self.load_sqe(index);
+        first as u8
+    }
+
+    /// Reads of the inline slot SQEs call by this number, word by word: for a copy, which finds the
+    /// slot once.
+    #[inline]
+    fn sqe_slot(&self, slot: u32) -> impl Fn(usize) -> u64 {
+        move |word| self.load_sqe_inline(slot, word)
+    }
+
+    /// Writes of the inline slot of the CQE with this index, word by word.
+    #[inline]
+    fn cqe_slot(&self, index: u32) -> impl Fn(usize, u64) {
+        move |word, value| self.store_cqe_inline(index, word, value)
+    }
+
+    /// Writes of the inline slot SQEs call by this number, word by word.
+    #[inline]
+    fn sqe_slot_mut(&self, slot: u32) -> impl Fn(usize, u64) {
+        move |word, value| self.store_sqe_inline(slot, word, value)
+    }
+
+    /// Reads of the inline slot of the CQE with this index, word by word.
+    #[inline]
+    fn cqe_slot_read(&self, index: u32) -> impl Fn(usize) -> u64 {
+        move |word| self.load_cqe_inline(index, word)
+    }
+
     /// A full fence: a store before it is visible to others before a load after it reads.
     #[inline]
     fn full_fence(&self) {
@@ -121,6 +153,44 @@ impl Memory for BlockMemory {
             place.store(value, RELAXED);
         }
     }
+
+    #[inline]
+    fn first_byte(&self, index: u32) -> u8 {
+        let [first, ..] = self.sqe(index);
+        first.load(RELAXED) as u8
+    }
+
+    #[inline]
+    fn sqe_slot(&self, slot: u32) -> impl Fn(usize) -> u64 {
+        let words = self.sqe_inline(slot);
+        move |word| words.get(word % INLINE_WORDS).map_or(0, |place| place.load(RELAXED))
+    }
+
+    #[inline]
+    fn cqe_slot(&self, index: u32) -> impl Fn(usize, u64) {
+        let words = self.cqe_inline(index);
+        move |word, value| {
+            if let Some(place) = words.get(word % INLINE_WORDS) {
+                place.store(value, RELAXED);
+            }
+        }
+    }
+
+    #[inline]
+    fn sqe_slot_mut(&self, slot: u32) -> impl Fn(usize, u64) {
+        let words = self.sqe_inline(slot);
+        move |word, value| {
+            if let Some(place) = words.get(word % INLINE_WORDS) {
+                place.store(value, RELAXED);
+            }
+        }
+    }
+
+    #[inline]
+    fn cqe_slot_read(&self, index: u32) -> impl Fn(usize) -> u64 {
+        let words = self.cqe_inline(index);
+        move |word| words.get(word % INLINE_WORDS).map_or(0, |place| place.load(RELAXED))
+    }
 }
 
 const RELAXED: core::sync::atomic::Ordering = core::sync::atomic::Ordering::Relaxed;
@@ -189,6 +259,31 @@ impl<M: Memory> Memory for &M {
     #[inline]
     fn store_cqe_inline(&self, index: u32, word: usize, value: u64) {
         (**self).store_cqe_inline(index, word, value);
+    }
+
+    #[inline]
+    fn first_byte(&self, index: u32) -> u8 {
+        (**self).first_byte(index)
+    }
+
+    #[inline]
+    fn sqe_slot(&self, slot: u32) -> impl Fn(usize) -> u64 {
+        (**self).sqe_slot(slot)
+    }
+
+    #[inline]
+    fn cqe_slot(&self, index: u32) -> impl Fn(usize, u64) {
+        (**self).cqe_slot(index)
+    }
+
+    #[inline]
+    fn sqe_slot_mut(&self, slot: u32) -> impl Fn(usize, u64) {
+        (**self).sqe_slot_mut(slot)
+    }
+
+    #[inline]
+    fn cqe_slot_read(&self, index: u32) -> impl Fn(usize) -> u64 {
+        (**self).cqe_slot_read(index)
     }
 
     #[inline]

@@ -44,7 +44,7 @@ pub enum Stop {
 /// The SQE at the head of the queue, read and not yet consumed.
 #[derive(Debug)]
 pub struct Head {
-    words: [u64; 8],
+    pub(crate) words: [u64; 8],
     index: u32,
 }
 
@@ -92,6 +92,21 @@ impl<'r, M: Memory> Pass<'r, M> {
         let head = ring.sq_head.load(Ordering::Relaxed);
         // Acquire pairs with the user's release of SqTail: the SQEs up to it are written.
         let tail = ring.memory.load_acquire(RingWord::SqTail);
+        // One SQE with a place for its completion: what most visits find, found in a few steps.
+        if tail.wrapping_sub(head) == 1 && ring.has_credit(head) {
+            return Self { ring, head, end: tail, stop: Stop::Drained, own_thread };
+        }
+        Self::bounded(ring, head, tail, limit, own_thread)
+    }
+
+    /// A pass whose bounds have to be worked out.
+    fn bounded(
+        ring: &'r KernelRing<M>,
+        head: u32,
+        tail: u32,
+        limit: u32,
+        own_thread: bool,
+    ) -> Self {
         // A tail too far ahead is not an honest user's; what it gets is its own garbage.
         let waiting = tail.wrapping_sub(head).min(ring.block().sq_entries());
         let credits = ring.credits(head);
@@ -118,6 +133,12 @@ impl<'r, M: Memory> Pass<'r, M> {
             return None;
         }
         Some(Head { words, index: self.head })
+    }
+
+    /// Whether the SQE at the head is the only one this pass may take, and nothing else stops it.
+    #[inline(always)]
+    pub fn is_last(&self) -> bool {
+        self.head.wrapping_add(1) == self.end && self.stop == Stop::Drained
     }
 
     /// Consumes the SQE that [`head`](Self::head) gave last, for who has decoded it.
@@ -169,6 +190,19 @@ impl<M: Memory> Drop for Pass<'_, M> {
 }
 
 impl Head {
+    /// Whether it is a NOP, well formed.
+    #[inline(always)]
+    pub fn is_nop(&self) -> bool {
+        let [first, _, cap, arg, address, result_address, places, last] = self.words;
+        first | cap | arg | address | result_address | places | last == Opcode::Nop as u64
+    }
+
+    /// A head that is in no ring.
+    #[cfg(test)]
+    pub(crate) fn of(words: [u64; 8]) -> Self {
+        Self { words, index: 0 }
+    }
+
     /// What it asks for, or the status it will complete with; consumes nothing.
     #[inline(always)]
     pub fn decode<M: Memory>(&self, ring: &KernelRing<M>) -> Result<Request, Status> {

@@ -113,7 +113,7 @@ impl<M: Memory> UserRing<M> {
         inline::copy(
             (words.len() * 8).min(INLINE_BYTES) as u32,
             |word| words.get(word).copied().unwrap_or(0),
-            |word, value| self.memory.store_sqe_inline(u32::from(slot), word, value),
+            self.memory.sqe_slot_mut(u32::from(slot)),
         );
     }
 }
@@ -141,15 +141,11 @@ impl<M: Memory> Completion<'_, M> {
     /// Copies the first `length` bytes of its inline slot out.
     #[inline]
     pub fn read_inline(&self, length: u32, words: &mut [u64; INLINE_WORDS]) {
-        inline::copy(
-            length,
-            |word| self.inline_word(word),
-            |word, value| {
-                if let Some(place) = words.get_mut(word) {
-                    *place = value;
-                }
-            },
-        );
+        inline::copy(length, self.ring.memory.cqe_slot_read(self.ring.cq_head), |word, value| {
+            if let Some(place) = words.get_mut(word) {
+                *place = value;
+            }
+        });
     }
 
     /// Takes it.

@@ -22,6 +22,8 @@ pub struct BlockMemory {
     sq_mask: u32,
     cq_mask: u32,
     cqes: NonNull<u8>,
+    sq_inline: NonNull<u8>,
+    cq_inline: NonNull<u8>,
 }
 
 // SAFETY: the type only ever accesses memory atomically, and `new` requires that the memory
@@ -46,6 +48,10 @@ impl BlockMemory {
             cq_mask: block.cq_entries() - 1,
             // SAFETY: the CQEs begin in the block.
             cqes: unsafe { base.add(block.cqe(0)) },
+            // SAFETY: and so do the inline slots.
+            sq_inline: unsafe { base.add(block.sqe_inline(0)) },
+            // SAFETY: as above.
+            cq_inline: unsafe { base.add(block.cqe_inline(0)) },
         }
     }
 
@@ -103,15 +109,19 @@ impl BlockMemory {
     /// The inline slot SQEs call by this number.
     #[inline]
     pub fn sqe_inline(&self, slot: u32) -> &[AtomicU64; INLINE_WORDS] {
-        // SAFETY: RingBlock::sqe_inline masks the number: a whole slot in the block, 8-aligned.
-        unsafe { Self::words_at(self.base, self.block.sqe_inline(slot)) }
+        let position = (slot & self.sq_mask) as usize;
+        // SAFETY: below sq_entries: RingBlock::sqe_inline of the number, a whole slot in the
+        // block, 8-aligned.
+        unsafe { Self::words_at(self.sq_inline, position * INLINE_BYTES) }
     }
 
     /// The inline slot of the CQE with this index.
     #[inline]
     pub fn cqe_inline(&self, index: u32) -> &[AtomicU64; INLINE_WORDS] {
-        // SAFETY: RingBlock::cqe_inline masks the index: a whole slot in the block, 8-aligned.
-        unsafe { Self::words_at(self.base, self.block.cqe_inline(index)) }
+        let position = (index & self.cq_mask) as usize;
+        // SAFETY: below cq_entries: RingBlock::cqe_inline of the index, a whole slot in the
+        // block, 8-aligned.
+        unsafe { Self::words_at(self.cq_inline, position * INLINE_BYTES) }
     }
 
     /// # Safety

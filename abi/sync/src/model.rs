@@ -14,6 +14,11 @@ pub fn model(f: impl Fn() + Sync + Send + 'static) {
 /// Explores every execution of `f` within the bounds that the environment sets, and prints how
 /// many there were. A model that ran into its time limit is called bounded: it looked at that
 /// many executions and no more.
+///
+/// Fails if there was only one: then nothing met. Loom looks for another order of two accesses
+/// where the later one finds the earlier as the *latest* access to that atomic; a thread that
+/// looks at an atomic before it stores to it hides others that looked before. Letting the thread
+/// that stores run first, as the model's own, avoids that.
 pub fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     // Loom looks at the clock once per interval.
@@ -33,4 +38,5 @@ pub fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
     // Not by println, which a passing test swallows.
     let line = format!("{name}: {count} executions with {bound} preemptions: {verdict}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
+    assert!(count > 1, "{name}: a model with one execution shows nothing");
 }

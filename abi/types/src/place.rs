@@ -12,5 +12,11 @@ pub const RING_VADDR: u64 = 0x0000_7f00_0000_0000;
 pub const RING_STRIDE: u64 = 1 << 20;
 /// The read-only page that names the bootstrap capabilities.
 pub const CAPSET_VADDR: u64 = 0x0000_7e00_0000_0000;
+/// Top of the stack of a process's initial thread; the page below the stack is never mapped.
+pub const STACK_TOP: u64 = 0x0000_7d00_0000_0000;
+/// Pages of that stack.
+pub const STACK_PAGES: u64 = 64;
+/// The thread-local data of a process's initial thread.
+pub const TLS_VADDR: u64 = 0x0000_7c00_0000_0000;
 /// The read-only page that turns the time stamp counter into nanoseconds.
 pub const TIME_VADDR: u64 = 0x0000_7e00_0001_0000;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use kernel_arch::{cpu, println};
-use kernel_sys::{Machine, boot, report};
+use kernel_sys::{Machine, boot, report, start};
 
 kernel_sys::kernel_main!(main);
 
@@ -13,6 +13,8 @@ fn main(machine: &'static Machine) -> ! {
         report::leave(machine);
     }
     println!();
+    // Comes back only if the image has no manifest.
+    let _ = start::run(machine);
     println!("capOS is up. There is nothing to run yet: Ctrl-A X leaves QEMU.");
     loop {
         cpu::wait_for_interrupt();

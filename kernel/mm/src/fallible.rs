@@ -13,10 +13,20 @@ pub fn try_box<T>(value: T) -> Result<Box<T>, OutOfMemory> {
 /// A vector of what an iterator gives, or an error.
 pub fn try_collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = Vec::new();
+    vector.try_reserve_exact(items.size_hint().0).map_err(|_| OutOfMemory)?;
     for item in items {
-        try_push(&mut vector, item)?;
+        if let Err(item) = vector.push_within_capacity(item) {
+            try_push(&mut vector, item)?;
+        }
     }
     Ok(vector)
+}
+
+/// So many words of zeros, or an error.
+pub fn try_zeroed_words(count: usize) -> Result<Box<[u64]>, OutOfMemory> {
+    let words = Box::<[u64]>::try_new_zeroed_slice(count).map_err(|_| OutOfMemory)?;
+    // SAFETY: zeros are words.
+    Ok(unsafe { words.assume_init() })
 }
 
 /// Adds an item, or leaves the vector as it was.

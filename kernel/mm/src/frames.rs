@@ -5,6 +5,7 @@
 //! gives it all usable memory; [`crate::reclaim`] adds the loader's memory once nothing of it is in use.
 
 use crate::OutOfMemory;
+use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, FrameRange, PAGE_SIZE};
 use core_frames::Frames;
@@ -56,9 +57,25 @@ impl OwnedFrames {
 
     /// Fills the block with zeros.
     pub fn zero(&mut self) {
-        let bytes = (self.count() * PAGE_SIZE) as usize;
-        // SAFETY: the block is memory in the direct map and ours alone.
-        unsafe { paging::direct(self.frame.start()).write_bytes(0, bytes) };
+        self.zero_first(self.count());
+    }
+
+    /// Fills the first `frames` of it with zeros.
+    pub fn zero_first(&mut self, frames: u64) {
+        let words = frames.min(self.count()) * (PAGE_SIZE / 8);
+        // Word by word: the byte-wise form of the library counts, and costs, eight times as much
+        // where the CPU does not make up for it.
+        // SAFETY: the block is memory in the direct map and ours alone; the direction flag is clear in
+        // the kernel.
+        unsafe {
+            asm!(
+                "rep stosq",
+                inout("rcx") words => _,
+                inout("rdi") paging::direct(self.frame.start()) => _,
+                in("rax") 0_u64,
+                options(nostack, preserves_flags),
+            );
+        }
     }
 }
 

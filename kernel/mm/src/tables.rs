@@ -8,6 +8,7 @@ use crate::OutOfMemory;
 use crate::frames::{self, OwnedFrames};
 use crate::image::{self, Image};
 use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, FrameRange, PAGE_SIZE, PhysAddr, VirtAddr};
 use core_frames::Order;
 use core_paging::entry::Meaning;
@@ -67,6 +68,17 @@ pub struct BuildReport {
 
 /// Page tables in memory, with frames from the allocator.
 pub(crate) struct Store;
+
+impl Store {
+    /// The first entry that is not zero, of those from `from` to `end` of a table of ours.
+    pub(crate) fn next_used(&self, table: Frame, from: usize, end: usize) -> Option<usize> {
+        let entries = paging::direct(table.start()).cast::<AtomicU64>();
+        // SAFETY: a table is a frame of 512 words in the direct map, reached by atomics only.
+        let entries = unsafe { core::slice::from_raw_parts(entries, 512) };
+        let rest = entries.get(from..end)?;
+        rest.iter().position(|entry| entry.load(Ordering::Relaxed) != 0).map(|at| from + at)
+    }
+}
 
 impl TableStore for Store {
     fn read(&self, table: Frame, index: usize) -> Entry {

@@ -34,17 +34,7 @@ pub(crate) fn is(frame: Frame) -> bool {
 
 /// The kernel's clock in the page's terms.
 fn content() -> Option<TimePage> {
-    let (multiplier, shift) = time::rate()?.multiplier_and_shift();
-    let base_ticks = time::ticks();
-    Some(TimePage {
-        base_ticks,
-        base_ns: time::ticks_to_ns(base_ticks)?,
-        // Multiplier over 2^shift, times 2^32.
-        ns_per_tick_q32: if shift >= 32 {
-            u64::from(multiplier) >> (shift - 32)
-        } else {
-            u64::from(multiplier) << (32 - shift)
-        },
-        reserved: 0,
-    })
+    // The kernel's own numbers, so that both clocks give the same time for the same tick.
+    let (base_ticks, ns_per_tick_q32) = time::origin()?;
+    Some(TimePage { base_ticks, base_ns: 0, ns_per_tick_q32, reserved: 0 })
 }

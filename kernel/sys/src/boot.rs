@@ -92,7 +92,7 @@ pub(crate) fn run(handover: Handover) -> ! {
 }
 
 /// The boot cannot go on; says why.
-fn give_up(why: impl core::fmt::Display) -> ! {
+pub(crate) fn give_up(why: impl core::fmt::Display) -> ! {
     stop_booting(format_args!("{why}"))
 }
 

@@ -8,20 +8,41 @@
 //! * [`machine`]: what was found. [`summary`]: the same for people to read.
 //! * [`smp`]: other CPUs: starting them, giving them work.
 //! * [`report`]: the shipped kernel's own word to a harness.
-//! * [`user`]: what user mode leads to.
+//! * [`start`]: processes from the boot manifest. [`system`]: the tables they live in.
+//! * [`user`]: what user mode leads to. [`enter`]: `cap_enter` and the dispatcher. [`ipc`]: calls.
+//!   [`fastpath`]: the same for the one case that has to be fast.
+//! * [`sched`]: switching, waking, idle. [`timers`], [`park`]: what threads wait for.
+//! * [`section`]: how long the kernel keeps a CPU.
+//! * [`object`]: interfaces the kernel serves. [`reaper`]: what is left of the dead.
 //! * [`fatal`]: panics and faults nobody expects: one report, then the end.
 #![no_std]
 
 extern crate alloc;
 
 pub mod boot;
+mod complete;
+mod counters;
+mod enter;
+mod fastpath;
 pub mod fatal;
+mod ipc;
 pub mod machine;
+mod message;
+mod object;
+mod park;
+mod process;
+mod reaper;
 pub mod report;
+mod sched;
+mod section;
 pub mod smp;
+pub mod start;
 pub mod steps;
 pub mod summary;
 mod symbols;
+mod system;
+mod thread;
+mod timers;
 pub mod user;
 
 pub use machine::Machine;

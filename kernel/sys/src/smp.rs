@@ -1,10 +1,11 @@
 //! The other CPUs: starting them, giving them work, letting them sleep.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use kernel_arch::boot::Handover;
 use kernel_arch::cpu::{self, CpuState, PerCpu};
 use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
-use kernel_arch::{log, time};
+use kernel_arch::{apic, log, time};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_leak, try_push};
 
@@ -41,9 +42,25 @@ fn wait_until_online(blocks: &[&PerCpu]) -> usize {
     absent()
 }
 
+/// Whether CPUs without work look for threads.
+static SCHEDULING: AtomicBool = AtomicBool::new(false);
+
+/// Lets every CPU run threads from now on.
+pub(crate) fn release_to_scheduler() {
+    // Release, pairs with the acquire in `other_cpu`: the tables are made.
+    SCHEDULING.store(true, Ordering::Release);
+    let me = cpu::this().index();
+    for other in cpu::all().iter().filter(|c| c.index() != me) {
+        apic::send_ipi(other.apic_id());
+    }
+}
+
 /// What every CPU but the first does: sleep until there is work.
 pub(crate) fn other_cpu(cpu: &'static PerCpu) -> ! {
     loop {
+        if SCHEDULING.load(Ordering::Acquire) {
+            crate::sched::idle();
+        }
         // Interrupts are off here and in the job. An interrupt sent after the look is pending
         // when `wait_for_interrupt` turns them on, so no work is slept over.
         if !cpu.run_job() {
@@ -54,8 +71,12 @@ pub(crate) fn other_cpu(cpu: &'static PerCpu) -> ! {
 
 /// Interrupts from vector 32 on.
 pub(crate) fn interrupt(frame: &TrapFrame) {
-    // A request for attention needs no more than the wake it is; nothing else is turned on.
-    if frame.vector().0 != IPI_VECTOR {
+    // Without a running system a request for attention needs no more than the wake it is.
+    if frame.vector().0 == IPI_VECTOR {
+        crate::section::begin();
+        crate::sched::interrupt(frame.is_from_user());
+        crate::section::end("the end of an interrupt");
+    } else {
         log!(
             "trap",
             "cpu {}: interrupt on vector {} that nobody asked for",

@@ -4,6 +4,9 @@ use core::fmt;
 use core_paging::layout::IMAGE;
 use core_symbols::{Demangled, Symbols};
 use kernel_arch::boot::Handover;
+use kernel_arch::console;
+use kernel_arch::trap::TrapFrame;
+use kernel_mm::space::AddressSpace;
 use spin::Once;
 
 static SYMBOLS: Once<Symbols<'static>> = Once::new();
@@ -34,5 +37,28 @@ impl fmt::Display for Named {
             Some(found) => write!(f, " {}+{:#x}", Demangled(found.name), found.offset),
             None => Ok(()),
         }
+    }
+}
+
+/// Return addresses of a user backtrace, at most.
+const USER_FRAMES: usize = 16;
+
+/// Prints where a user thread is and what called it, as far as its frame pointers lead.
+pub(crate) fn print_user_backtrace(space: &AddressSpace, frame: &TrapFrame) {
+    console::print(format_args!("   0 {:016x}\n", frame.rip()));
+    let mut at = frame.registers.rbp;
+    for depth in 1..USER_FRAMES {
+        // The frame of the caller, then where to return to; a chain that goes down is none.
+        let mut words = [[0; 8]; 2];
+        let is_read = space.copy_in(words.as_flattened_mut(), at).is_ok();
+        let [next, returns_to] = words.map(u64::from_le_bytes);
+        if !is_read || returns_to == 0 {
+            return;
+        }
+        console::print(format_args!("  {depth:>2} {returns_to:016x}\n"));
+        if next <= at {
+            return;
+        }
+        at = next;
     }
 }

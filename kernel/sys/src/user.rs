@@ -1,18 +1,82 @@
-//! What user mode leads to while the kernel runs no process: nothing that would go on.
+//! What user mode leads to: syscalls, faults, the timer.
 
-use crate::fatal;
-use abi_types::UNKNOWN_SYSCALL;
+use crate::enter;
+use crate::process::Process;
+use crate::sched;
+use crate::system::{self, here};
+use crate::thread::Thread;
+use crate::{fatal, section, symbols};
+use abi_types::{Syscall, UNKNOWN_SYSCALL};
+use core::sync::atomic::Ordering;
+use kernel_arch::console;
 use kernel_arch::trap::TrapFrame;
 
-/// A syscall: no number means anything without a process.
-pub fn syscall(_number: u64, _a0: u64, _a1: u64) -> u64 {
-    UNKNOWN_SYSCALL
+/// A process that a fault ended has this exit code, less the exception's number.
+pub const FAULT_EXIT_CODE: i64 = -256;
+
+/// A syscall.
+#[inline]
+pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
+    section::begin();
+    let result = match Syscall::from_number(number) {
+        Some(Syscall::CapEnter) => enter::cap_enter(a0, a1),
+        Some(Syscall::Exit) => exit(a0.cast_signed()),
+        None => UNKNOWN_SYSCALL,
+    };
+    section::end("the return of a system call");
+    result
 }
 
-/// A fault in user mode: nobody's but the kernel's own.
+fn current() -> &'static Thread {
+    match here().current() {
+        Some(thread) => thread,
+        None => system::defect("user mode without a thread"),
+    }
+}
+
+/// `exit`: the process ends, with all its threads.
+fn exit(code: i64) -> ! {
+    let thread = current();
+    end_process(thread, thread.process(), code)
+}
+
+fn end_process(thread: &'static Thread, process: &'static Process, code: i64) -> ! {
+    thread.exit_code.store(code, Ordering::Relaxed);
+    process.close(code);
+    sched::end(thread)
+}
+
+/// A fault in user mode ends the process, with a report.
 pub fn fault(frame: &TrapFrame) -> ! {
-    fatal::fault(frame)
+    if system::get().is_none() {
+        fatal::fault(frame);
+    }
+    let thread = current();
+    let process = thread.process();
+    let vector = frame.vector();
+    let name = process.members.lock().name;
+    let (short, long) = vector.name();
+    console::print(format_args!(
+        "\n---- process \"{}\" ended: {short} {long} ----\n",
+        name.as_str()
+    ));
+    if vector.has_error_code() {
+        console::print(format_args!("{}\n", frame.error_code()));
+    }
+    if vector == core_fault::Vector::PAGE_FAULT {
+        console::print(format_args!("address {:#018x}\n", frame.fault_address()));
+    }
+    console::print(format_args!("thread {}\n{frame}", thread.slot()));
+    console::print(format_args!("backtrace\n"));
+    symbols::print_user_backtrace(&process.space, frame);
+    // What a person is told does not count.
+    section::begin();
+    end_process(thread, process, FAULT_EXIT_CODE - i64::from(vector.0))
 }
 
-/// A deadline has passed: waking the CPU is all it asks for.
-pub fn timer(_frame: &TrapFrame) {}
+/// A deadline has passed.
+pub fn timer(frame: &TrapFrame) {
+    section::begin();
+    sched::timer(frame.is_from_user());
+    section::end("the end of a timer interrupt");
+}

@@ -112,6 +112,10 @@ fn field_type(schema: &Schema, field: &Field, life: &str) -> String {
         Kind::Text => format!("&{life} str"),
         Kind::Data => format!("&{life} [u8]"),
         Kind::Struct(id) => lifetime(schema, *id, life),
+        Kind::NumberList(name) => format!("::schema_wire::List<{life}, {name}>"),
+        Kind::StructList(id) => {
+            format!("::schema_wire::List<{life}, {}>", lifetime(schema, *id, life))
+        }
         Kind::Capability => "Option<::schema_wire::TransferIndex>".to_owned(),
     }
 }

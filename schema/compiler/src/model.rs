@@ -1,10 +1,10 @@
 //! The schema as the emitter needs it, and the rules an interface has to keep.
 //!
-//! A message is flat on purpose: numbers, bools, enums, text, data, capabilities, and structs
-//! of these. What a schema may not use is refused here, with the file, the method and what
+//! A message is of bounded shape on purpose: numbers, bools, enums, text, data, capabilities,
+//! structs of these, and lists of integers and of structs without lists. What a schema may not use is refused here, with the file, the method and what
 //! to do instead.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 
 use capnp::message::ReaderOptions;
@@ -25,6 +25,8 @@ pub struct Schema {
     pub files: Vec<File>,
     /// The structs messages consist of, by id.
     pub structs: HashMap<u64, Struct>,
+    /// Those of them that are elements of lists.
+    pub elements: HashSet<u64>,
 }
 
 /// One schema file.
@@ -91,6 +93,10 @@ pub enum Kind {
     Text,
     Data,
     Struct(u64),
+    /// A list of a Rust integer type.
+    NumberList(&'static str),
+    /// A list of structs.
+    StructList(u64),
     Capability,
 }
 
@@ -105,6 +111,7 @@ impl Schema {
             docs: HashMap::new(),
             scopes: GeneratorContext::new(&stock)?.scope_map,
             structs: HashMap::new(),
+            elements: HashSet::new(),
             path: Vec::new(),
         };
         for node in request.get_nodes()? {
@@ -121,7 +128,7 @@ impl Schema {
         for requested in request.get_requested_files()? {
             files.push(reader.file(requested.get_id(), requested.get_filename()?.to_str()?)?);
         }
-        let mut schema = Self { files, structs: reader.structs };
+        let mut schema = Self { files, structs: reader.structs, elements: reader.elements };
         for file in &mut schema.files {
             let mut structs: Vec<&Struct> =
                 schema.structs.values().filter(|one| one.module == file.module).collect();
@@ -136,8 +143,17 @@ impl Struct {
     /// Whether its value borrows from the message.
     pub fn borrows(&self, schema: &Schema) -> bool {
         self.fields.iter().any(|field| match field.kind {
-            Kind::Text | Kind::Data => true,
+            Kind::Text | Kind::Data | Kind::NumberList(_) | Kind::StructList(_) => true,
             Kind::Struct(id) => schema.structs[&id].borrows(schema),
+            _ => false,
+        })
+    }
+
+    /// Whether it holds a list.
+    pub fn has_list(&self, structs: &HashMap<u64, Struct>) -> bool {
+        self.fields.iter().any(|field| match field.kind {
+            Kind::NumberList(_) | Kind::StructList(_) => true,
+            Kind::Struct(id) => structs[&id].has_list(structs),
             _ => false,
         })
     }
@@ -146,7 +162,7 @@ impl Struct {
     pub fn has_capability(&self, schema: &Schema) -> bool {
         self.fields.iter().any(|field| match field.kind {
             Kind::Capability => true,
-            Kind::Struct(id) => schema.structs[&id].has_capability(schema),
+            Kind::Struct(id) | Kind::StructList(id) => schema.structs[&id].has_capability(schema),
             _ => false,
         })
     }
@@ -157,6 +173,7 @@ struct Reader<'a> {
     docs: HashMap<u64, (String, Vec<String>)>,
     scopes: HashMap<u64, Vec<String>>,
     structs: HashMap<u64, Struct>,
+    elements: HashSet<u64>,
     /// Structs being read, to see a struct that contains itself.
     path: Vec<u64>,
 }
@@ -310,18 +327,13 @@ impl<'a> Reader<'a> {
                     format!("{here} is a floating-point number; the kernel uses none").into()
                 );
             }
-            type_::List(_) => {
-                return Err(format!(
-                    "{here} is a list; messages are of bounded shape: use Data, or one call per element"
-                )
-                .into());
-            }
+            type_::List(list) => self.list(list.get_element_type()?, here)?,
             type_::AnyPointer(_) => {
                 return Err(format!("{here} is AnyPointer; give it a type").into());
             }
         };
         if slot.get_had_explicit_default()
-            && matches!(kind, Kind::Text | Kind::Data | Kind::Struct(_))
+            && !matches!(kind, Kind::Bool | Kind::Number(..) | Kind::Enum(_))
         {
             return Err(format!("{here} has a default; only numbers, bools and enums may").into());
         }
@@ -338,6 +350,41 @@ impl<'a> Reader<'a> {
             _ => 0,
         };
         Ok(Field { name: name.to_owned(), doc, offset: slot.get_offset(), kind, default })
+    }
+
+    /// A list of `element`.
+    fn list(&mut self, element: type_::Reader<'a>, here: &str) -> Result<Kind> {
+        let instead = match element.which()? {
+            type_::Int8(()) => return Ok(Kind::NumberList("i8")),
+            type_::Int16(()) => return Ok(Kind::NumberList("i16")),
+            type_::Int32(()) => return Ok(Kind::NumberList("i32")),
+            type_::Int64(()) => return Ok(Kind::NumberList("i64")),
+            type_::Uint16(()) => return Ok(Kind::NumberList("u16")),
+            type_::Uint32(()) => return Ok(Kind::NumberList("u32")),
+            type_::Uint64(()) => return Ok(Kind::NumberList("u64")),
+            type_::Struct(of) => {
+                let id = of.get_type_id();
+                self.structure(id, None, here)?;
+                if self.structs[&id].has_list(&self.structs) {
+                    return Err(format!(
+                        "{here} is a list of structs with lists; one level is what a message has"
+                    )
+                    .into());
+                }
+                if self.structs[&id].fields.is_empty() {
+                    return Err(format!(
+                        "{here} is a list of structs without fields; use a number"
+                    )
+                    .into());
+                }
+                self.elements.insert(id);
+                return Ok(Kind::StructList(id));
+            }
+            type_::Uint8(()) => "use Data",
+            _ => "make the element a field of a struct, or make one call per element",
+        };
+        Err(format!("{here} is a list of something else than integers and structs; {instead}")
+            .into())
     }
 
     fn doc(&self, id: u64) -> String {

@@ -29,6 +29,17 @@ struct Texts {
 
 struct Empty {}
 
+struct Flat { a @0 :UInt32; b @1 :Colour; c @2 :Bool; d @3 :UInt64; }
+struct Linked { name @0 :Text; inner @1 :Flat; cap @2 :Probe; }
+
+struct Lists {
+  words @0 :List(UInt64);
+  halves @1 :List(UInt16);
+  tiny @2 :List(Int8);
+  flats @3 :List(Flat);
+  links @4 :List(Linked);
+}
+
 # A chain that nests deeper than a message may.
 struct Deep2 { next @0 :Deep3; value @1 :UInt32; }
 struct Deep3 { next @0 :Deep4; value @1 :UInt32; }
@@ -48,4 +59,5 @@ interface Probe @0xa29731392c857bc7 {
   deep @3 (deep :Deep3) -> (value :UInt32);
   tooDeep @4 (deep :Deep2) -> (value :UInt32);
   nothing @5 () -> ();
+  lists @6 Lists -> (lists :Lists, last :UInt64);
 }

@@ -3,8 +3,10 @@
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::system_info_capnp::ImageProfile;
 use schema::{
-    console, endpoint, park_space, scheduling_policy, system_info, thread_control, thread_handle,
-    thread_spawner, timer,
+    console, cpu_isolation_lease, endpoint, frame_allocator, interrupt, memory_object, park_space,
+    process_handle, process_spawner, realtime_island, scheduler_control, scheduling_context,
+    scheduling_policy, system_info, thread_control, thread_handle, thread_spawner, timer, trace,
+    user_session, virtual_memory,
 };
 use schema_wire::{Answer, Exception, ExceptionKind, NoResult, Served, Status};
 
@@ -29,20 +31,32 @@ pub fn serve(
 ) -> Option<Result<Served, Status>> {
     Some(match interface {
         "Console" => console::dispatch(server, method, params, results),
+        "CpuIsolationLease" => cpu_isolation_lease::dispatch(server, method, params, results),
         "Endpoint" => endpoint::dispatch(server, method, params, results),
+        "FrameAllocator" => frame_allocator::dispatch(server, method, params, results),
+        "Interrupt" => interrupt::dispatch(server, method, params, results),
+        "MemoryObject" => memory_object::dispatch(server, method, params, results),
         "ParkSpace" => park_space::dispatch(server, method, params, results),
+        "ProcessHandle" => process_handle::dispatch(server, method, params, results),
+        "ProcessSpawner" => process_spawner::dispatch(server, method, params, results),
+        "RealtimeIsland" => realtime_island::dispatch(server, method, params, results),
+        "SchedulerControl" => scheduler_control::dispatch(server, method, params, results),
+        "SchedulingContext" => scheduling_context::dispatch(server, method, params, results),
         "SchedulingPolicyCap" => scheduling_policy::dispatch(server, method, params, results),
         "SystemInfo" => system_info::dispatch(server, method, params, results),
         "ThreadControl" => thread_control::dispatch(server, method, params, results),
         "ThreadHandle" => thread_handle::dispatch(server, method, params, results),
         "ThreadSpawner" => thread_spawner::dispatch(server, method, params, results),
         "Timer" => timer::dispatch(server, method, params, results),
+        "Trace" => trace::dispatch(server, method, params, results),
+        "UserSession" => user_session::dispatch(server, method, params, results),
+        "VirtualMemory" => virtual_memory::dispatch(server, method, params, results),
         _ => return None,
     })
 }
 
 impl Everything {
-    fn ask(&mut self, what: impl std::fmt::Debug) {
+    pub(crate) fn ask(&mut self, what: impl std::fmt::Debug) {
         self.asked.push(format!("{what:?}"));
     }
 }

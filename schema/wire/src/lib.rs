@@ -5,9 +5,10 @@
 //! field at its default. A capability in a message is its position in the transfer list.
 //!
 //! - [`Message`] reads bytes somebody else wrote, through the `capnp` crate's reader: each word
-//!   is visited once at most, structures nest [`NESTING_LIMIT`] deep at most, far pointers are
+//!   is visited once at most (once more to check lists), structures nest [`NESTING_LIMIT`] deep at most, far pointers are
 //!   errors because there is no other segment.
 //! - [`Writer`] writes into a buffer of the caller's and says so when it is full.
+//! - [`List`] is a list of integers or structs, read where it lies and written from a slice.
 //! - [`Value`] is a struct as plain fields, [`Method`] ties two of them to an ordinal; the
 //!   schema compiler writes both.
 //! - [`Transport`] is what a client calls through, [`Answer`] what a server method returns.
@@ -21,6 +22,7 @@ mod call;
 mod error;
 mod exception;
 mod interface;
+mod list;
 mod message;
 mod value;
 mod writer;
@@ -36,6 +38,7 @@ pub use call::{CallError, Reading, Reply, Transfer, Transport, results_of};
 pub use error::WireError;
 pub use exception::{EXCEPTION_BYTES, EXCEPTION_MESSAGE_BYTES, Exception};
 pub use interface::{Interface, MethodEntry, StructLayout};
+pub use list::{Element, ElementLayout, List};
 pub use message::{Message, NESTING_LIMIT, data_of, enum_of, text_of, transfer_of};
 pub use value::{Encode, Method, TransferIndex, Value, fixed_bytes};
 pub use writer::{Place, Writer};

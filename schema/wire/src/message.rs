@@ -35,6 +35,8 @@ impl ReaderSegments for OneSegment<'_> {
 /// its own, never memory a program can write.
 pub struct Message<'b> {
     reader: Reader<OneSegment<'b>>,
+    /// Reads the message's lists once before anybody else does, with a limit of its own.
+    checker: Reader<OneSegment<'b>>,
 }
 
 impl<'b> Message<'b> {
@@ -51,12 +53,17 @@ impl<'b> Message<'b> {
             traversal_limit_in_words: Some(bytes.len() / 8),
             nesting_limit: NESTING_LIMIT,
         };
-        Ok(Self { reader: Reader::new(OneSegment(bytes), options) })
+        let reader = || Reader::new(OneSegment(bytes), options);
+        Ok(Self { reader: reader(), checker: reader() })
     }
 
-    /// The root as plain fields. Works once: reading again would visit words twice, which the
-    /// limit against messages that grow by shared pointers does not allow.
+    /// The root as plain fields, with its lists checked to the last element. Works once: reading
+    /// again would visit words twice, which the limit against messages that grow by shared
+    /// pointers does not allow.
     pub fn get<'m, V: Value<'m>>(&'m self) -> Result<V, WireError> {
+        if V::HAS_LISTS {
+            V::read(self.checker.get_root()?)?.check_lists()?;
+        }
         V::read(self.root()?)
     }
 

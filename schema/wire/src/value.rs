@@ -18,20 +18,25 @@ pub trait Value<'a>: Sized {
     const POINTERS: u16;
     /// Bytes of its sections and of those of the structs in it.
     const FIXED_BYTES: usize;
-    /// Whether it holds text or data, so that its size depends on its value.
+    /// Whether it holds text, data or lists, so that its size depends on its value.
     const IS_VARIABLE: bool;
+    /// Whether it holds lists.
+    const HAS_LISTS: bool;
 
-    /// Bytes of the text and data in it, each rounded up to words.
+    /// Bytes of the text, data and lists in it, each rounded up to words.
     fn variable_bytes(&self) -> usize;
+
+    /// Reads every element of its lists, which [`read`](Self::read) does not.
+    fn check_lists(&self) -> Result<(), WireError>;
 
     /// Writes the fields into the struct at `at`, which is clear.
     fn write(&self, writer: &mut Writer<'_>, at: Place) -> Result<(), WireError>;
 
-    /// Reads and checks every field.
+    /// Reads and checks every field, of lists only that they are there.
     fn read(reader: <Self::Stock as Owned>::Reader<'a>) -> Result<Self, WireError>;
 }
 
-/// Bytes of a message with a `V` in it, not counting its text and data.
+/// Bytes of a message with a `V` in it, not counting its text, data and lists.
 pub const fn fixed_bytes<'a, V: Value<'a>>() -> usize {
     if V::FIXED_BYTES == 0 { 0 } else { 8 + V::FIXED_BYTES }
 }

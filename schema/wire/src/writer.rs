@@ -5,7 +5,7 @@
 //! and returns [`WireError::Full`]. Offsets come from the schema compiler; an offset outside
 //! its struct is `Full` too, never a write elsewhere.
 
-use crate::{TransferIndex, WireError};
+use crate::{ElementLayout, TransferIndex, WireError};
 
 const WORD: usize = 8;
 
@@ -13,8 +13,14 @@ const WORD: usize = 8;
 const KIND_STRUCT: u64 = 0;
 const KIND_LIST: u64 = 1;
 const KIND_OTHER: u64 = 3;
-/// Element size code of a list of bytes.
+/// Element size codes of lists: of bytes, 2, 4 and 8 bytes, and of structs with a tag word.
 const ELEMENT_BYTE: u64 = 2;
+const ELEMENT_TWO_BYTES: u64 = 3;
+const ELEMENT_FOUR_BYTES: u64 = 4;
+const ELEMENT_EIGHT_BYTES: u64 = 5;
+const ELEMENT_COMPOSITE: u64 = 7;
+/// Elements, or words of structs, a list pointer can say.
+const MAX_COUNT: usize = (1 << 29) - 1;
 
 /// A struct in the buffer: where its sections begin and end, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +28,18 @@ pub struct Place {
     data: usize,
     pointers: usize,
     end: usize,
+}
+
+impl Place {
+    /// The place of element number `position`, if this is the list's first.
+    pub(crate) const fn element(self, layout: ElementLayout, position: usize) -> Self {
+        let skipped = layout.stride().saturating_mul(position);
+        Self {
+            data: self.data.saturating_add(skipped),
+            pointers: self.pointers.saturating_add(skipped),
+            end: self.end.saturating_add(skipped),
+        }
+    }
 }
 
 /// A message being written.
@@ -86,6 +104,53 @@ impl<'b> Writer<'b> {
     /// Bytes behind pointer `index` of `parent`.
     pub fn data(&mut self, parent: Place, index: u16, value: &[u8]) -> Result<(), WireError> {
         self.byte_list(parent, index, value, value.len())
+    }
+
+    /// Room for a list of `count` elements behind pointer `index` of `parent`; gives the place
+    /// of the first. An empty list is a null pointer.
+    pub(crate) fn list(
+        &mut self,
+        parent: Place,
+        index: u16,
+        layout: ElementLayout,
+        count: usize,
+    ) -> Result<Place, WireError> {
+        let pointer = Self::pointer_of(parent, index)?;
+        if count == 0 {
+            return Ok(Place { data: self.used, pointers: self.used, end: self.used });
+        }
+        if count > MAX_COUNT || layout.list_bytes(count) / WORD > MAX_COUNT {
+            return Err(WireError::Full);
+        }
+        let start = self.take(layout.list_bytes(count))?;
+        let (size, counted, first) = match layout {
+            ElementLayout::Number(bytes) => {
+                let size = match bytes {
+                    1 => ELEMENT_BYTE,
+                    2 => ELEMENT_TWO_BYTES,
+                    4 => ELEMENT_FOUR_BYTES,
+                    _ => ELEMENT_EIGHT_BYTES,
+                };
+                let end = start + usize::from(bytes);
+                (size, count, Place { data: start, pointers: end, end })
+            }
+            ElementLayout::Struct(data_words, pointers) => {
+                // The tag: how many structs, and their sections.
+                let sections = u64::from(data_words) << 32 | u64::from(pointers) << 48;
+                self.word(start, (count as u64) << 2 | sections)?;
+                let data = start + WORD;
+                let middle = data + usize::from(data_words) * WORD;
+                let words = count * (layout.stride() / WORD);
+                (
+                    ELEMENT_COMPOSITE,
+                    words,
+                    Place { data, pointers: middle, end: data + layout.stride() },
+                )
+            }
+        };
+        let size = size << 32 | (counted as u64) << 35;
+        self.word(pointer, KIND_LIST | offset(pointer, start) | size)?;
+        Ok(first)
     }
 
     /// A capability in pointer `index` of `parent`; without one the pointer stays null.

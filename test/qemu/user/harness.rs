@@ -215,7 +215,7 @@ impl Slot {
         start.ring = 33;
         start.capset = 44;
         let stack = KernelStack::for_thread().map_err(|_| "no stack")?;
-        self.thread.prepare(stack, &self.space, &start).map_err(|_| "no thread")
+        self.thread.prepare(stack, &self.space, &start, None).map_err(|_| "no thread")
     }
 
     /// A ring for the slot.

@@ -46,6 +46,7 @@ static FORMAT: AtomicU8 = AtomicU8::new(Format::Fxsave as u8);
 static AREA_BYTES: AtomicU32 = AtomicU32::new(LEGACY_BYTES);
 
 /// How the state is saved on this machine.
+#[inline]
 pub fn format() -> Format {
     match FORMAT.load(Ordering::Relaxed) {
         1 => Format::Xsave,

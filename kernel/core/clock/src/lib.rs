@@ -44,10 +44,19 @@ impl Rate {
         u64::try_from(wide).unwrap_or(u64::MAX)
     }
 
-    /// The multiplier and shift, for a page that user space reads the clock from.
-    pub const fn multiplier_and_shift(self) -> (u32, u32) {
-        (self.multiplier, self.shift)
+    /// Nanoseconds per tick, times 2³²: what [`scale_q32`] takes. The kernel's clock and the page
+    /// that user space reads the clock from use this one, so that they agree.
+    pub const fn ns_per_tick_q32(self) -> u64 {
+        // Below 2⁶²: a counter has at least one tick per second.
+        ((((NS_PER_S as u128) << 32) + (self.hz / 2) as u128) / self.hz as u128) as u64
     }
+}
+
+/// How long `ticks` last at that many ns per tick, times 2³². Linear, so it never goes back; wraps
+/// after 584 years.
+#[inline]
+pub const fn scale_q32(ticks: u64, ns_per_tick_q32: u64) -> u64 {
+    ((ticks as u128 * ns_per_tick_q32 as u128) >> 32) as u64
 }
 
 /// Makes a counter of few bits one of 64: each wrap adds to the total.
@@ -120,6 +129,19 @@ pub fn middle_of(a: u64, b: u64, c: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_forms_of_a_rate_agree() {
+        for hz in [1, 32_768, 14_318_180, 999_999_999, 1_000_000_000, 3_187_201_234] {
+            let rate = Rate::from_hz(hz).unwrap();
+            for seconds in [0, 1, 60, 3600] {
+                let ticks = seconds * hz + hz / 3;
+                let off = scale_q32(ticks, rate.ns_per_tick_q32()).abs_diff(rate.ns(ticks));
+                // Both are exact to one part in 2³¹.
+                assert!(off <= 2 + rate.ns(ticks) / (1 << 30), "{hz} Hz, {seconds} s: {off} ns");
+            }
+        }
+    }
 
     #[test]
     fn a_second_of_ticks_is_a_second() {

@@ -22,11 +22,22 @@ pub struct Options {
     pub log_screen: bool,
     /// `run=summary`: leave after the summary of the machine.
     pub run_summary: bool,
+    /// `fastpath=on`: calls may take the short way through the kernel.
+    pub fast_path: bool,
+    /// `sched=eevdf`: threads are ordered by eligible deadline, not by virtual finish.
+    pub eevdf: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { exit_debug: false, log_serial: true, log_screen: true, run_summary: false }
+        Self {
+            exit_debug: false,
+            log_serial: true,
+            log_screen: true,
+            run_summary: false,
+            fast_path: true,
+            eevdf: false,
+        }
     }
 }
 
@@ -80,6 +91,16 @@ impl<'a> CommandLine<'a> {
             Some("idle") | None => {}
             Some(other) => refuse("run", other, "run=summary or run=idle"),
         }
+        match self.value("fastpath") {
+            Some("off") => options.fast_path = false,
+            Some("on") | None => {}
+            Some(other) => refuse("fastpath", other, "fastpath=on or fastpath=off"),
+        }
+        match self.value("sched") {
+            Some("eevdf") => options.eevdf = true,
+            Some("wfq") | None => {}
+            Some(other) => refuse("sched", other, "sched=wfq or sched=eevdf"),
+        }
         if let Some(list) = self.value("log") {
             let (mut serial, mut screen, mut understood) = (false, false, true);
             for name in list.split(',') {
@@ -130,6 +151,14 @@ mod tests {
     }
 
     #[test]
+    fn the_scheduler_and_the_fast_path_are_chosen_by_name() {
+        let at = |text| (options(text).0.fast_path, options(text).0.eevdf);
+        assert_eq!(at(""), (true, false));
+        assert_eq!(at("fastpath=off sched=eevdf"), (false, true));
+        assert_eq!(at("fastpath=off fastpath=on sched=eevdf sched=wfq"), (true, false));
+    }
+
+    #[test]
     fn logs_are_chosen_by_name() {
         let at = |text| (options(text).0.log_serial, options(text).0.log_screen);
         assert_eq!(at(""), (true, true));
@@ -141,9 +170,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_reported_with_what_would_be_right() {
-        let (parsed, bad) = options("exit=now run=away log=serial,printer");
+        let (parsed, bad) = options("exit=now run=away log=serial,printer fastpath=2 sched=cfs");
         assert_eq!(parsed, Options::default());
-        assert_eq!(bad.len(), 3);
+        assert_eq!(bad.len(), 5);
         assert_eq!(bad[0], "exit=now is not understood; exit=debug or exit=halt");
     }
 

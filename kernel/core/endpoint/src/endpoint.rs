@@ -23,6 +23,17 @@ pub struct Limits {
     pub in_flight: u32,
 }
 
+/// How busy an endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Calls that wait for a receiver.
+    pub queued: u32,
+    /// Calls that were received and are not answered.
+    pub in_flight: u32,
+    /// What there may be of each.
+    pub limits: Limits,
+}
+
 /// The record of an endpoint.
 ///
 /// Receivers and callers never wait at the same time: whoever comes second is matched.

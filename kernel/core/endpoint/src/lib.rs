@@ -35,9 +35,9 @@ mod service;
 mod store;
 mod verdict;
 
-pub use endpoint::{Endpoint, EndpointKey, Limits};
+pub use endpoint::{Endpoint, EndpointKey, Limits, Load};
 pub use handoff::{HandoffSlot, Offer, Taken};
-pub use record::{Call, CallKey, Donation, Record, RecvKey};
+pub use record::{Call, CallKey, Donation, Found, Record, RecvKey};
 pub use redeliver::{CallAgain, CallRejected, RecvAgain, RecvRejected};
 pub use service::Service;
 pub use store::Store;

@@ -60,6 +60,18 @@ impl CallKey {
         Self { index: token.index(), generation: token.generation() }
     }
 
+    /// The key as one number, for the record of the pending operation.
+    #[inline]
+    pub const fn to_bits(self) -> u64 {
+        self.index as u64 | (self.generation as u64) << 32
+    }
+
+    /// The key that [`to_bits`](Self::to_bits) gave.
+    #[inline]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
+
     #[inline]
     pub(crate) const fn token(self) -> ReplyToken {
         ReplyToken::new(self.index, self.generation)
@@ -71,6 +83,42 @@ impl CallKey {
 pub struct RecvKey {
     pub(crate) index: u32,
     pub(crate) generation: u32,
+}
+
+/// Where a waiting party was found; means something until the lock is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    pub(crate) endpoint: u32,
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl Found {
+    /// The token of the call that a found receiver is given.
+    #[inline]
+    pub const fn token(self) -> ReplyToken {
+        ReplyToken::new(self.index, self.generation)
+    }
+
+    /// The key of the receive that follows the answer to a found caller.
+    #[inline]
+    pub const fn receive(self) -> RecvKey {
+        RecvKey { index: self.index, generation: self.generation }
+    }
+}
+
+impl RecvKey {
+    /// The key as one number, for the record of the pending operation.
+    #[inline]
+    pub const fn to_bits(self) -> u64 {
+        self.index as u64 | (self.generation as u64) << 32
+    }
+
+    /// The key that [`to_bits`](Self::to_bits) gave.
+    #[inline]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
 }
 
 /// The generation after this one; 0 is never given out.

@@ -4,9 +4,9 @@ use core::marker::PhantomData;
 
 use abi_types::{ReplyToken, Status};
 
-use crate::endpoint::{Endpoint, EndpointKey, Limits};
+use crate::endpoint::{Endpoint, EndpointKey, Limits, Load};
 use crate::record::{
-    Call, CallKey, Donation, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
+    Call, CallKey, Donation, Found, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
 };
 use crate::store::Store;
 use crate::verdict::{
@@ -62,6 +62,16 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         Err(CreateError::Full)
     }
 
+    /// What waits and is served at an endpoint, with its limits.
+    pub fn load(&self, of: EndpointKey) -> Option<Load> {
+        let endpoint = self.endpoints.at(of.index)?;
+        (endpoint.generation == of.generation).then_some(Load {
+            queued: endpoint.callers.length,
+            in_flight: endpoint.in_flight,
+            limits: endpoint.limits,
+        })
+    }
+
     /// The open endpoint with this name.
     #[inline]
     pub(crate) fn endpoint_mut(&mut self, key: EndpointKey) -> Option<&mut Endpoint> {
@@ -101,6 +111,67 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         (record.previous, record.next) = (NO_RECORD, self.first_free);
         record.life = Life::Free;
         self.first_free = index;
+    }
+
+    /// The receiver that waits for a call, and where it was found: for [`deliver_to`](Self::deliver_to)
+    /// under the same hold of the lock.
+    #[inline(always)]
+    pub fn find_receiver(&self, to: EndpointKey) -> Option<(&R, Found)> {
+        let endpoint = self.endpoints.at(to.index)?;
+        if endpoint.generation != to.generation {
+            return None;
+        }
+        let index = endpoint.receivers.head;
+        let record = self.records.at(index)?;
+        let found = Found { endpoint: to.index, index, generation: record.generation };
+        Some((record.holder.as_ref()?, found))
+    }
+
+    /// A call without a deadline goes to the receiver that was found: what
+    /// [`try_deliver`](Self::try_deliver) does once it has found it.
+    #[inline(always)]
+    pub fn deliver_to(&mut self, found: Found, caller: C) {
+        if let Some(record) = self.records.at_mut(found.index) {
+            record.life = Life::Delivered { caller, donation: None };
+        }
+        if let Some(endpoint) = self.endpoints.at_mut(found.endpoint) {
+            endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
+            let _ = endpoint.receivers.pop_front(&mut self.records);
+        }
+    }
+
+    /// The caller that waits for an answer to `token`, if the answer may be followed by a receive
+    /// that waits; for [`answer_to`](Self::answer_to) under the same hold of the lock. Not a caller
+    /// that lent something: that is given back first.
+    #[inline(always)]
+    pub fn find_caller(&self, token: ReplyToken, on: EndpointKey) -> Option<(&C, Found)> {
+        let record = self.records.at(token.index())?;
+        let endpoint = self.endpoints.at(on.index)?;
+        if record.generation != token.generation()
+            || record.endpoint != on
+            || endpoint.generation != on.generation
+            || endpoint.callers.length != 0
+        {
+            return None;
+        }
+        let Life::Delivered { caller, donation: None } = &record.life else { return None };
+        let generation = next_generation(token.generation());
+        Some((caller, Found { endpoint: on.index, index: token.index(), generation }))
+    }
+
+    /// The caller that was found is answered and `receiver` waits for the next call: what
+    /// [`try_reply_then_wait`](Self::try_reply_then_wait) does once it has found it.
+    #[inline(always)]
+    pub fn answer_to(&mut self, found: Found, receiver: R) {
+        if let Some(record) = self.records.at_mut(found.index) {
+            record.generation = found.generation;
+            record.life = Life::Receiving;
+            record.holder = Some(receiver);
+        }
+        if let Some(endpoint) = self.endpoints.at_mut(found.endpoint) {
+            endpoint.in_flight = endpoint.in_flight.wrapping_sub(1);
+            endpoint.receivers.push_back(&mut self.records, found.index);
+        }
     }
 
     /// A call was made and a receiver waits for it: the whole of what the fast path of CALL

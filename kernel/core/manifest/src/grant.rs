@@ -29,6 +29,8 @@ pub enum GrantKind<'m> {
     ThreadControl,
     /// Parks and wakes threads.
     ParkSpace,
+    /// The port whose bytes a test harness reads.
+    Records,
     /// The receiving side of an endpoint.
     Endpoint {
         /// The endpoint's name.
@@ -50,7 +52,7 @@ impl GrantKind<'_> {
     /// interface of its endpoint, see [`Manifest::endpoint`](crate::Manifest::endpoint).
     pub const fn interface_id(&self) -> Option<u64> {
         Some(match self {
-            Self::Console => console::INTERFACE_ID,
+            Self::Console | Self::Records => console::INTERFACE_ID,
             Self::Timer => timer::INTERFACE_ID,
             Self::SystemInfo => system_info::INTERFACE_ID,
             Self::ThreadSpawner => thread_spawner::INTERFACE_ID,
@@ -87,6 +89,7 @@ pub(crate) fn read<'m>(
         grant::ThreadSpawner(()) => GrantKind::ThreadSpawner,
         grant::ThreadControl(()) => GrantKind::ThreadControl,
         grant::ParkSpace(()) => GrantKind::ParkSpace,
+        grant::Records(()) => GrantKind::Records,
         grant::Endpoint(of) => GrantKind::Endpoint {
             name: named(of.get_name()?.to_str()?)?,
             interface_id: of.get_interface_id(),

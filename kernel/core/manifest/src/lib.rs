@@ -22,8 +22,9 @@ mod manifest;
 mod name;
 mod process;
 
+pub use core_ledger::Profile;
 pub use error::Error;
 pub use grant::{Grant, GrantKind};
 pub use manifest::{Endpoint, Manifest};
 pub use name::Name;
-pub use process::{Process, Profile};
+pub use process::Process;

@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 
 use capnp::struct_list;
+use core_ledger::Profile;
 use schema::manifest_capnp::{self, process, resource_profile};
 
 use crate::limits;
@@ -17,32 +18,11 @@ pub struct Process<'m> {
     pub binary: &'m str,
     /// Weight of its initial thread.
     pub weight: u16,
+    /// Whether the system ends with it.
+    pub is_essential: bool,
     /// What it may use.
     pub profile: Profile,
     grants: struct_list::Reader<'m, manifest_capnp::grant::Owned>,
-}
-
-/// What a process may use, within the limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile {
-    /// Capability table slots.
-    pub cap_slots: u32,
-    /// Thread records.
-    pub threads: u32,
-    /// Kernel-stack pages of all threads together.
-    pub kernel_stack_pages: u32,
-    /// Page frames.
-    pub frames: u32,
-    /// Pending sleeps.
-    pub sleep_waiters: u32,
-    /// Submission queue entries per thread, a power of two.
-    pub ring_entries: u32,
-    /// Parameters or results of one call.
-    pub ring_scratch_limit_bytes: u32,
-    /// Unanswered calls per endpoint, 1 to 32.
-    pub in_flight_call_limit: u32,
-    /// Waiting calls per endpoint, 1 to 32.
-    pub endpoint_queue_limit: u32,
 }
 
 impl<'m> Process<'m> {
@@ -69,54 +49,45 @@ impl<'m> Process<'m> {
         }
         let weight = reader.get_weight();
         in_range(name, "weight", u32::from(weight), limits::WEIGHT)?;
-        let profile = Profile::read(reader.get_profile()?, name)?;
+        let profile = read_profile(reader.get_profile()?, name)?;
         let grants = reader.get_grants()?;
         let most = profile.cap_slots.min(limits::GRANTS as u32);
         if grants.len() > most {
             return Err(Error::GrantCount(Name::new(name), grants.len(), most));
         }
-        Ok(Self { name, binary, weight, profile, grants })
+        let is_essential = reader.get_essential();
+        Ok(Self { name, binary, weight, is_essential, profile, grants })
     }
 }
 
-impl Profile {
-    fn read(reader: resource_profile::Reader<'_>, process: &str) -> Result<Self, Error> {
-        let checked = |field, value, range| in_range(process, field, value, range);
-        let at_least_1 = 1..=u32::MAX;
-        let ring_entries = checked("ringEntries", reader.get_ring_entries(), limits::RING_ENTRIES)?;
-        if !ring_entries.is_power_of_two() {
-            return Err(Error::RingEntries(Name::new(process), ring_entries));
-        }
-        let in_flight = reader.get_in_flight_call_limit();
-        let queue = reader.get_endpoint_queue_limit();
-        let scratch = reader.get_ring_scratch_limit_bytes();
-        let stack_pages = reader.get_kernel_stack_pages();
-        Ok(Self {
-            cap_slots: checked("capSlots", reader.get_cap_slots(), limits::CAP_SLOTS)?,
-            threads: checked("threads", reader.get_threads(), limits::THREADS)?,
-            kernel_stack_pages: checked(
-                "kernelStackPages",
-                stack_pages,
-                limits::KERNEL_STACK_PAGES,
-            )?,
-            frames: checked("frames", reader.get_frames(), limits::FRAMES)?,
-            sleep_waiters: checked(
-                "sleepWaiters",
-                reader.get_sleep_waiters(),
-                limits::SLEEP_WAITERS,
-            )?,
-            ring_entries,
-            ring_scratch_limit_bytes: checked(
-                "ringScratchLimitBytes",
-                scratch,
-                limits::RING_SCRATCH_BYTES,
-            )?,
-            in_flight_call_limit: checked("inFlightCallLimit", in_flight, at_least_1.clone())?
-                .min(limits::CALLS),
-            endpoint_queue_limit: checked("endpointQueueLimit", queue, at_least_1)?
-                .min(limits::CALLS),
-        })
+/// Reads a profile; every number in its range.
+fn read_profile(reader: resource_profile::Reader<'_>, process: &str) -> Result<Profile, Error> {
+    let checked = |field, value, range| in_range(process, field, value, range);
+    let at_least_1 = 1..=u32::MAX;
+    let ring_entries = checked("ringEntries", reader.get_ring_entries(), limits::RING_ENTRIES)?;
+    if !ring_entries.is_power_of_two() {
+        return Err(Error::RingEntries(Name::new(process), ring_entries));
     }
+    let in_flight = reader.get_in_flight_call_limit();
+    let queue = reader.get_endpoint_queue_limit();
+    let scratch = reader.get_ring_scratch_limit_bytes();
+    let stack_pages = reader.get_kernel_stack_pages();
+    Ok(Profile {
+        cap_slots: checked("capSlots", reader.get_cap_slots(), limits::CAP_SLOTS)?,
+        threads: checked("threads", reader.get_threads(), limits::THREADS)?,
+        kernel_stack_pages: checked("kernelStackPages", stack_pages, limits::KERNEL_STACK_PAGES)?,
+        frames: checked("frames", reader.get_frames(), limits::FRAMES)?,
+        sleep_waiters: checked("sleepWaiters", reader.get_sleep_waiters(), limits::SLEEP_WAITERS)?,
+        ring_entries,
+        ring_scratch_limit_bytes: checked(
+            "ringScratchLimitBytes",
+            scratch,
+            limits::RING_SCRATCH_BYTES,
+        )?,
+        in_flight_call_limit: checked("inFlightCallLimit", in_flight, at_least_1.clone())?
+            .min(limits::CALLS),
+        endpoint_queue_limit: checked("endpointQueueLimit", queue, at_least_1)?.min(limits::CALLS),
+    })
 }
 
 fn in_range(

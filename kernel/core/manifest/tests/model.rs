@@ -17,6 +17,7 @@ struct Process {
     name: String,
     binary: String,
     weight: u16,
+    essential: bool,
     /// In the order of the schema.
     profile: [u32; 9],
     grants: Vec<(String, Kind)>,
@@ -33,6 +34,7 @@ fn encode(processes: &[Process]) -> Vec<u64> {
         to.set_name(process.name.as_str());
         to.set_binary(process.binary.as_str());
         to.set_weight(process.weight);
+        to.set_essential(process.essential);
         let mut profile = to.reborrow().init_profile();
         let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue] = process.profile;
         profile.set_cap_slots(slots);
@@ -54,7 +56,8 @@ fn encode(processes: &[Process]) -> Vec<u64> {
                 Kind::Plain(2) => grant.set_system_info(()),
                 Kind::Plain(3) => grant.set_thread_spawner(()),
                 Kind::Plain(4) => grant.set_thread_control(()),
-                Kind::Plain(_) => grant.set_park_space(()),
+                Kind::Plain(5) => grant.set_park_space(()),
+                Kind::Plain(_) => grant.set_records(()),
                 Kind::Endpoint(endpoint, id) => {
                     let mut group = grant.init_endpoint();
                     group.set_name(endpoint.as_str());
@@ -137,7 +140,7 @@ fn name() -> impl Strategy<Value = String> {
 
 fn grant() -> impl Strategy<Value = (String, Kind)> {
     let kind = prop_oneof![
-        3 => (0u8..6).prop_map(Kind::Plain),
+        3 => (0u8..7).prop_map(Kind::Plain),
         1 => (name(), any::<u64>()).prop_map(|(name, id)| Kind::Endpoint(name, id)),
         1 => ("[a-h]", any::<u64>()).prop_map(|(name, badge)| Kind::Client(name, badge)),
         // What a client most often names.
@@ -162,8 +165,16 @@ fn process() -> impl Strategy<Value = Process> {
             profile
         }),
     ];
-    (name(), binary, weight, profile, prop::collection::vec(grant(), 0..6)).prop_map(
-        |(name, binary, weight, profile, grants)| Process { name, binary, weight, profile, grants },
+    let grants = prop::collection::vec(grant(), 0..6);
+    (name(), binary, weight, any::<bool>(), profile, grants).prop_map(
+        |(name, binary, weight, essential, profile, grants)| Process {
+            name,
+            binary,
+            weight,
+            essential,
+            profile,
+            grants,
+        },
     )
 }
 
@@ -173,8 +184,8 @@ fn compare(manifest: &Manifest<'_>, processes: &[Process]) {
     for (read, process) in manifest.processes().unwrap().zip(processes) {
         let read = read.unwrap();
         assert_eq!(
-            (read.name, read.binary, read.weight),
-            (&*process.name, &*process.binary, process.weight)
+            (read.name, read.binary, read.weight, read.is_essential),
+            (&*process.name, &*process.binary, process.weight, process.essential)
         );
         let profile = read.profile;
         let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue] = process.profile;
@@ -196,7 +207,8 @@ fn compare(manifest: &Manifest<'_>, processes: &[Process]) {
                 Kind::Plain(2) => GrantKind::SystemInfo,
                 Kind::Plain(3) => GrantKind::ThreadSpawner,
                 Kind::Plain(4) => GrantKind::ThreadControl,
-                Kind::Plain(_) => GrantKind::ParkSpace,
+                Kind::Plain(5) => GrantKind::ParkSpace,
+                Kind::Plain(_) => GrantKind::Records,
                 Kind::Endpoint(name, id) => GrantKind::Endpoint { name, interface_id: *id },
                 Kind::Client(endpoint, badge) => GrantKind::Client { endpoint, badge: *badge },
             };
@@ -233,6 +245,7 @@ fn plain(name: &str) -> Process {
         name: name.to_owned(),
         binary: "a.elf".to_owned(),
         weight: 64,
+        essential: false,
         profile: DEFAULTS,
         grants: Vec::new(),
     }

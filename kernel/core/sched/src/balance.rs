@@ -2,11 +2,13 @@
 //!
 //! An idle CPU chooses a victim by what the CPUs publish and locks only that one. A busy CPU
 //! cannot be counted on to look around: with one runnable thread it takes no slice interrupt.
-//! So it is the crowded CPU, which has one, that looks at each slice end for a CPU with less to
-//! do. When loads differ by no more than one thread, moving one only moves the crowd; done in
+//! So it is the crowded CPU that looks for a CPU with less to do, when it chooses what to run
+//! and a slice has passed since the last look. Not only at slice ends: a crowd of threads that
+//! each run for less than a slice has none. When loads differ by no more than one thread, moving one only moves the crowd; done in
 //! turn, CPU after CPU and longest resident first, that is what gives every thread the same
 //! time.
 
+use crate::place::Situation;
 use crate::{CpuId, CpuSet, Hint, Ordered, Queue};
 use core_sched_policy::{Policy, QUANTUM_NS};
 
@@ -15,6 +17,13 @@ use core_sched_policy::{Policy, QUANTUM_NS};
 /// Ten slices: a moved thread's cold caches are paid for about ten times over, and a second
 /// still sees ten moves.
 pub const BALANCE_PERIOD_NS: u64 = 10 * QUANTUM_NS;
+
+/// How often a crowded CPU looks around, at most, in ns.
+pub const LOOK_PERIOD_NS: u64 = QUANTUM_NS;
+
+/// How many threads are given away after one look, at most: what one CPU can do to others at a
+/// time, while a crowd of a hundred is still gone within a second.
+pub const MOVES_PER_LOOK: usize = 4;
 
 /// How many waiting threads are looked at for one to move: bounds the work under the lock.
 const MOVE_SCAN: usize = 8;
@@ -43,6 +52,20 @@ pub fn victim(thief: CpuId, cpus: CpuSet, hint: impl Fn(CpuId) -> Hint) -> Optio
     best.map(|(_, cpu)| cpu)
 }
 
+/// The idle CPUs to be told when a crowded one has so many waiting: each will come for one. All
+/// of them at once, where giving threads away one after the other would let the last ones idle.
+#[inline]
+pub fn helpers(at: &Situation, waiting: u32) -> CpuSet {
+    let mut free = at.free();
+    let mut told = CpuSet::EMPTY;
+    for _ in 0..waiting {
+        let Some(cpu) = free.first() else { break };
+        told = told.with(cpu);
+        free = free.without(cpu);
+    }
+    told
+}
+
 impl<P: Policy, O: Ordered> Queue<P, O> {
     /// The thread an idle CPU takes from here: the first that may go.
     pub fn to_steal(&self, mut may_go: impl FnMut(O::Item) -> bool) -> Option<O::Item> {
@@ -57,7 +80,17 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         None
     }
 
-    /// At a slice end: whether this CPU is crowded enough to give a thread away, which, and
+    /// Before a choice: whether it is time for this CPU to look for one with less to do.
+    #[inline]
+    pub fn look_due(&mut self, now_ns: u64) -> bool {
+        if self.waiting == 0 || now_ns.saturating_sub(self.looked_ns) < LOOK_PERIOD_NS {
+            return false;
+        }
+        self.looked_ns = now_ns;
+        true
+    }
+
+    /// When a look is due: whether this CPU is crowded enough to give a thread away, which, and
     /// to whom. `cpus` are those that take threads.
     pub fn surplus(
         &self,
@@ -108,5 +141,29 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             from = cpu;
         }
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_are_as_many_idle_cpus_as_threads_wait() {
+        for (allowed, idle, pending, waiting, want) in [
+            (0b1111, 0b1110, 0b0000, 2, 0b0110),
+            (0b1111, 0b1110, 0b0010, 2, 0b1100),
+            (0b1111, 0b1110, 0b0000, 9, 0b1110),
+            (0b0011, 0b1110, 0b0000, 9, 0b0010),
+            (0b1111, 0b0000, 0b0000, 9, 0b0000),
+            (0b1111, 0b1111, 0b0000, 0, 0b0000),
+        ] {
+            let at = Situation {
+                allowed: CpuSet::from_bits(allowed),
+                idle: CpuSet::from_bits(idle),
+                pending: CpuSet::from_bits(pending),
+            };
+            assert_eq!(helpers(&at, waiting).to_bits(), want);
+        }
     }
 }

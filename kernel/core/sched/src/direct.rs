@@ -38,11 +38,10 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         };
         self.direct = None;
         entity.activity = Activity::Queued;
-        self.order.insert(item, entry);
-        self.waiting += 1;
+        let is_eligible = self.put(item, entry);
         let resched = match &self.current {
             None => true,
-            Some(current) => entry.tag.finish.is_before(current.tag.finish),
+            Some(current) => is_eligible && entry.tag.finish.is_before(current.tag.finish),
         };
         Ok(Enqueued { resched, arm_slice_ns: None })
     }
@@ -58,20 +57,90 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         to_lag: Lag,
         now_ns: u64,
     ) -> Result<HandedOff, Error> {
-        self.current_is(from.0, from.1)?;
-        if !matches!(to.1.activity, Activity::Resting | Activity::Moving) {
-            return Err(Error::Activity { is: to.1.activity });
+        self.hand_off_by(from, to, |_, _| to_lag, now_ns)
+    }
+
+    /// As [`hand_off`](Self::hand_off); what the target is owed is asked for only if it counts.
+    #[inline(always)]
+    pub fn hand_off_by(
+        &mut self,
+        from: (O::Item, &mut Entity),
+        to: (O::Item, &mut Entity),
+        to_lag: impl FnOnce(&Self, &Entity) -> Lag,
+        now_ns: u64,
+    ) -> Result<HandedOff, Error> {
+        let (from, leaving) = from;
+        let (to, coming) = to;
+        self.current_is(from, leaving)?;
+        if !matches!(coming.activity, Activity::Resting | Activity::Moving) {
+            return Err(Error::Activity { is: coming.activity });
         }
         if self.direct.is_some() {
             return Err(Error::SlotTaken);
         }
-        if self.waiting > 0 && now_ns >= self.slice_end_ns {
-            return Err(Error::SliceOver);
+        if self.waiting == 0 && self.policy.is_idle_lag_zero() {
+            return Ok(self.pass_seat((from, leaving), (to, coming), now_ns));
         }
-        let blocked = self.block(from.0, from.1, now_ns)?;
-        let entry = self.admit(to.1, to_lag, now_ns)?;
-        to.1.close_runnable_span(now_ns);
-        self.run(to.0, to.1, entry.tag, false, now_ns);
-        Ok(HandedOff { charge: blocked.charge, slice_end_ns: self.slice_end_if_shared() })
+        if now_ns >= self.slice_end_ns {
+            if self.waiting > 0 {
+                return Err(Error::SliceOver);
+            }
+            self.catch_up(now_ns);
+        }
+        // As `block`, `admit` and `run` in turn, without what they would do twice: this is the
+        // switch of every synchronous call.
+        let to_lag = to_lag(self, coming);
+        let charge = self.account(leaving, now_ns);
+        self.withdraw(leaving);
+        leaving.voluntary_blocks += 1;
+        self.rest(leaving);
+        self.settle_home(coming, now_ns);
+        coming.start = self.policy.place(to_lag, &coming.wanted);
+        self.enter(coming);
+        self.sequence += 1;
+        let tag = self.policy.tag(coming.start, &coming.share);
+        coming.close_runnable_span(now_ns);
+        self.run(to, coming, tag, false, now_ns);
+        Ok(HandedOff { charge, slice_end_ns: self.slice_end_if_shared(), is_like: false })
+    }
+
+    /// The current thread blocks and `to` takes its seat, while nobody else waits.
+    ///
+    /// Without competitors a thread is served as fast as virtual time passes: it is owed nothing
+    /// and owes nothing when it stops, and whoever takes over starts where virtual time stands.
+    /// So there is nothing to work out but the accounts.
+    #[inline(always)]
+    fn pass_seat(
+        &mut self,
+        from: (O::Item, &mut Entity),
+        to: (O::Item, &mut Entity),
+        now_ns: u64,
+    ) -> HandedOff {
+        let (_, leaving) = from;
+        let (to, coming) = to;
+        let charge = self.account(leaving, now_ns);
+        let now = self.policy.virtual_now();
+        leaving.voluntary_blocks += 1;
+        leaving.activity = Activity::Resting;
+        leaving.start = now;
+        leaving.kept_lag = Lag::ZERO;
+        self.settle_home(coming, now_ns);
+        coming.start = now;
+        coming.activity = Activity::Running;
+        let is_like = !coming.wants_another && coming.share.is_like(&leaving.share);
+        if is_like && let Some(current) = &mut self.current {
+            // Load, tag and share stay what they are but for where they start.
+            current.item = to;
+            current.since_ns = now_ns;
+            current.start = now;
+            current.tag = self.policy.tag(now, &current.share);
+            current.moved_ns = coming.moved_ns;
+        } else {
+            self.withdraw(leaving);
+            self.enter(coming);
+            let tag = self.policy.tag(now, &coming.share);
+            self.seat(to, coming, tag, now_ns);
+        }
+        HandedOff { charge, slice_end_ns: None, is_like }
     }
 }

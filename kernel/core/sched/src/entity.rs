@@ -49,6 +49,8 @@ pub struct Entity {
     pub(crate) share: Share,
     /// Weight and class from the next enqueue on.
     pub(crate) wanted: Share,
+    /// They differ from those in use.
+    pub(crate) wants_another: bool,
     /// The CPU whose queue `start` belongs to; none before the first enqueue.
     pub(crate) home: Option<CpuId>,
     pub(crate) authority: Authority,
@@ -93,6 +95,11 @@ impl Entity {
         Self { share, wanted: share, ..Self::default() }
     }
 
+    /// The state of a record that holds no thread.
+    pub fn vacant() -> Self {
+        Self { activity: Activity::Dead, ..Self::default() }
+    }
+
     /// Weight and class as applied at the last enqueue.
     #[inline]
     pub fn share(&self) -> Share {
@@ -132,6 +139,13 @@ impl Entity {
     /// Gives it another weight or class, which count from its next enqueue.
     pub fn set_share(&mut self, share: Share) {
         self.wanted = share;
+        self.wants_another = share != self.share;
+    }
+
+    /// Whether it was given another weight or class since its last enqueue.
+    #[inline]
+    pub(crate) fn wants_change(&self) -> bool {
+        self.wants_another
     }
 
     /// Names who pays from now on. Refused while it runs: the open interval belongs to the old

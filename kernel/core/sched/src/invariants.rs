@@ -12,11 +12,25 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     pub fn check_invariants(&self, entity: impl Fn(O::Item) -> Entity) -> Result<(), &'static str> {
         let mut waiting = 0u32;
         let mut load = 0u64;
+        let mut pulls = 0i128;
         let mut next = self.order.first();
         let mut last = None;
         while let Some((item, entry)) = next {
-            if last.is_some_and(|l: crate::Entry| l.order(&entry).is_ge()) {
-                return Err("the order is not sorted by finish and arrival");
+            let is_early = self.order.is_early(item);
+            match last {
+                Some((before, was_early)) if was_early && is_early => {
+                    if crate::Entry::early_order(&before, &entry).is_ge() {
+                        return Err("those not eligible are not sorted by start and arrival");
+                    }
+                }
+                Some((_, true)) => return Err("an eligible thread comes after one that is not"),
+                Some((before, false)) if !is_early && before.order(&entry).is_ge() => {
+                    return Err("the order is not sorted by finish and arrival");
+                }
+                _ => {}
+            }
+            if !is_early && !self.policy.is_eligible(entry.tag) {
+                return Err("a thread counts as eligible before its time");
             }
             if self.order.entry(item) != Some(entry) {
                 return Err("an item in the order does not say so");
@@ -28,7 +42,9 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             if state.activity != Activity::Queued || state.home != Some(self.cpu) {
                 return Err("a thread in the order is not queued at home");
             }
-            if state.start != entry.tag.start || state.share.weight() != entry.weight {
+            if !self.policy.is_tag_of(entry.tag, state.start)
+                || state.share.weight() != entry.weight
+            {
                 return Err("a queued thread's place changed while it was queued");
             }
             if entry.tag.finish.since(self.policy.virtual_now()).abs() > MAX_SPREAD {
@@ -36,7 +52,8 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             }
             waiting += 1;
             load += u64::from(entry.weight.get());
-            last = Some(entry);
+            pulls += self.policy.pull(state.start, entry.weight);
+            last = Some((entry, is_early));
             next = self.order.after(item);
         }
         if let Some((item, entry)) = self.direct {
@@ -45,6 +62,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
                 return Err("the direct slot's target is not a direct target at home");
             }
             load += u64::from(entry.weight.get());
+            pulls += self.policy.pull(state.start, entry.weight);
         }
         if let Some(current) = &self.current {
             let state = entity(current.item);
@@ -55,12 +73,17 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
                 return Err("the current thread's share or place changed while it ran");
             }
             load += u64::from(current.share.weight().get());
+            pulls += self.policy.pull(state.start, current.share.weight());
         }
-        if let Some((_, entry, _)) = self.chosen {
+        if let Some((item, entry, _)) = self.chosen {
             load += u64::from(entry.weight.get());
+            pulls += self.policy.pull(entity(item).start, entry.weight);
         }
         if waiting != self.waiting {
             return Err("the count of waiting threads is wrong");
+        }
+        if pulls != self.policy.pulls() {
+            return Err("the policy's sum is not that of its competitors");
         }
         if load != self.load {
             return Err("the load is not the sum of the weights");

@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 use core_sched_policy::{Tag, VirtualTime, Weight};
 
 /// What the order knows of a waiting thread; fixed from insertion to removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The request it is ordered by.
     pub tag: Tag,
@@ -17,15 +17,22 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The order of two entries of one queue: by finish, then by arrival.
+    /// The order of two eligible entries of one queue: by finish, then by arrival.
     #[inline]
     pub fn order(&self, other: &Self) -> Ordering {
         self.tag.finish.since(other.tag.finish).cmp(&0).then(self.sequence.cmp(&other.sequence))
     }
+
+    /// The order of two entries that are not eligible yet: by start, then by arrival.
+    #[inline]
+    pub fn early_order(&self, other: &Self) -> Ordering {
+        self.tag.start.since(other.tag.start).cmp(&0).then(self.sequence.cmp(&other.sequence))
+    }
 }
 
-/// A set sorted by [`Entry::order`]. Insertion, removal and the search for the first take
-/// O(log n) and allocate nothing.
+/// A set sorted by [`Entry::order`], and after those the items that are not eligible yet, sorted
+/// by [`Entry::early_order`]. Insertion, removal and the search for the first take O(log n) and
+/// allocate nothing.
 ///
 /// An item is a handle; it is in at most one set at a time. Whoever implements this makes sure
 /// that an entry never changes while its item is inside.
@@ -35,6 +42,20 @@ pub trait Ordered {
 
     /// Puts an item in. The queue never inserts one that is in a set already.
     fn insert(&mut self, item: Self::Item, entry: Entry);
+
+    /// Puts an item in whose request is not eligible yet. It comes after all eligible ones,
+    /// sorted by where its request starts, until `settle` finds that its time has come.
+    #[inline]
+    fn insert_early(&mut self, item: Self::Item, entry: Entry) {
+        self.insert(item, entry);
+    }
+
+    /// Whether an item in this set is not eligible yet.
+    #[inline]
+    fn is_early(&self, item: Self::Item) -> bool {
+        let _ = item;
+        false
+    }
 
     /// Takes an item out; `None` if it is not in this set.
     fn remove(&mut self, item: Self::Item) -> Option<Entry>;

@@ -16,7 +16,7 @@ pub struct Situation {
 impl Situation {
     /// Idle CPUs that a wake can be sent to and that no earlier wake is on its way to.
     #[inline]
-    fn free(&self) -> CpuSet {
+    pub(crate) fn free(&self) -> CpuSet {
         self.allowed.and(self.idle).minus(self.pending)
     }
 }

@@ -29,6 +29,8 @@ pub struct Queue<P, O: Ordered> {
     pub(crate) idle_ns: u64,
     /// When a thread last came from or went to another CPU.
     pub(crate) moved_ns: u64,
+    /// When this CPU last looked for one with less to do.
+    pub(crate) looked_ns: u64,
 }
 
 /// The thread that runs.
@@ -73,6 +75,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             busy_ns: 0,
             idle_ns: 0,
             moved_ns: now_ns,
+            looked_ns: now_ns,
         }
     }
 
@@ -100,12 +103,11 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         let was_alone = self.nobody_waits();
         let entry = self.admit(entity, lag, now_ns)?;
         entity.activity = Activity::Queued;
-        self.order.insert(item, entry);
-        self.waiting += 1;
+        let is_eligible = self.put(item, entry);
         let (resched, arm_slice_ns) = match &self.current {
             None => (true, None),
             Some(current) => (
-                entry.tag.finish.is_before(current.tag.finish),
+                is_eligible && entry.tag.finish.is_before(current.tag.finish),
                 was_alone.then_some(self.slice_end_ns),
             ),
         };
@@ -141,7 +143,9 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
                 MayRun::No(why) => Pick::Refused { item, why },
             });
         }
-        self.order.settle(self.policy.virtual_now());
+        if let Some(now) = self.policy.choosing() {
+            self.order.settle(now);
+        }
         let mut next = self.order.first();
         while let Some((item, entry)) = next {
             match may_run(item) {
@@ -216,10 +220,21 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity: &mut Entity,
         now_ns: u64,
     ) -> Result<(), Error> {
-        self.take_out(item, entity)?;
-        entity.activity = Activity::Dead;
+        self.unlink(item, entity)?;
+        self.end(entity);
         entity.close_runnable_span(now_ns);
         Ok(())
+    }
+
+    /// A resting thread of this CPU is gone for good: it was killed while it waited.
+    pub fn drop_resting(&mut self, entity: &mut Entity) -> Result<(), Error> {
+        match entity.activity {
+            Activity::Resting => {
+                entity.activity = Activity::Dead;
+                Ok(())
+            }
+            is => Err(Error::Activity { is }),
+        }
     }
 
     /// What the others may know.
@@ -261,18 +276,25 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         (self.busy_ns, self.idle_ns)
     }
 
+    /// The policy, to look at.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
     /// The sorted set, to look at.
     pub fn order(&self) -> &O {
         &self.order
     }
 
+    /// Whether no thread waits for this CPU but the current one.
     #[inline]
-    pub(crate) fn nobody_waits(&self) -> bool {
+    pub fn nobody_waits(&self) -> bool {
         self.waiting == 0 && self.direct.is_none()
     }
 
+    /// When the current slice ends; `None` while nobody else waits.
     #[inline]
-    pub(crate) fn slice_end_if_shared(&self) -> Option<u64> {
+    pub fn slice_end_if_shared(&self) -> Option<u64> {
         if self.nobody_waits() { None } else { Some(self.slice_end_ns) }
     }
 
@@ -286,47 +308,108 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         now_ns: u64,
     ) -> Result<Entry, Error> {
         match entity.activity {
-            Activity::Resting => entity.runnable_since_ns = now_ns,
-            Activity::Moving => self.moved_ns = now_ns,
+            Activity::Resting | Activity::Moving => self.settle_home(entity, now_ns),
             is => return Err(Error::Activity { is }),
         }
         self.catch_up(now_ns);
-        if entity.home != Some(self.cpu) {
-            entity.home = Some(self.cpu);
-            entity.moved_ns = now_ns;
-        }
         entity.start = self.policy.place(lag, &entity.wanted);
         Ok(self.compete(entity))
     }
 
-    /// Counts an entity that stands at its `start` as a competitor, under the share it wants.
+    /// A resting or moving entity is this queue's from now on.
+    #[inline(always)]
+    pub(crate) fn settle_home(&mut self, entity: &mut Entity, now_ns: u64) {
+        if entity.activity == Activity::Resting {
+            entity.runnable_since_ns = now_ns;
+        } else {
+            self.moved_ns = now_ns;
+        }
+        if entity.home != Some(self.cpu) {
+            entity.home = Some(self.cpu);
+            entity.moved_ns = now_ns;
+        }
+    }
+
+    /// Counts an entity that stands at its `start` as a competitor, under the share it wants,
+    /// with a request of its own.
     #[inline]
     pub(crate) fn compete(&mut self, entity: &mut Entity) -> Entry {
-        entity.share = entity.wanted;
+        self.enter(entity);
+        let tag = self.policy.tag(entity.start, &entity.share);
+        self.entry_for(entity, tag)
+    }
+
+    /// Counts an entity as a competitor, under the share it wants.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, entity: &mut Entity) {
+        if entity.wants_another {
+            entity.share = entity.wanted;
+            entity.wants_another = false;
+        }
         let weight = entity.share.weight();
         self.load += u64::from(weight.get());
         self.policy.joined(entity.start, weight);
+    }
+
+    /// A competitor's entry in the order, last of those that finish with it.
+    #[inline]
+    pub(crate) fn entry_for(&mut self, entity: &Entity, tag: Tag) -> Entry {
         self.sequence += 1;
-        let tag = self.policy.tag(entity.start, &entity.share);
+        let weight = entity.share.weight();
         Entry { tag, sequence: self.sequence, weight, moved_ns: entity.moved_ns }
     }
 
-    /// No longer a competitor.
+    /// Puts a competitor into the order; whether its request is eligible.
     #[inline]
+    pub(crate) fn put(&mut self, item: O::Item, entry: Entry) -> bool {
+        let is_eligible = self.policy.is_eligible(entry.tag);
+        match is_eligible {
+            true => self.order.insert(item, entry),
+            false => self.order.insert_early(item, entry),
+        }
+        self.waiting += 1;
+        is_eligible
+    }
+
+    /// A competitor goes on under the share it wants.
+    ///
+    /// Debt and credit are counted in virtual time, which passes at another speed with another
+    /// weight: what one slice at the least weight owes would take the greatest a thousand slices
+    /// to pay. So they are bounded by what the new share may carry.
+    #[cold]
+    pub(crate) fn change_share(&mut self, entity: &mut Entity) {
+        self.withdraw(entity);
+        if entity.share.weight() != entity.wanted.weight() {
+            let lag = self.policy.lag(entity.start, &entity.wanted);
+            entity.start = self.policy.place(lag, &entity.wanted);
+        }
+        self.enter(entity);
+    }
+
+    /// No longer a competitor.
+    #[inline(always)]
     pub(crate) fn withdraw(&mut self, entity: &Entity) {
         let weight = entity.share.weight();
         self.load -= u64::from(weight.get());
         self.policy.left(entity.start, weight);
     }
 
-    #[inline]
+    /// No longer anything.
+    pub(crate) fn end(&mut self, entity: &mut Entity) {
+        let weight = entity.share.weight();
+        self.policy.ended(entity.start, weight, self.load);
+        self.load -= u64::from(weight.get());
+        entity.activity = Activity::Dead;
+    }
+
+    #[inline(always)]
     pub(crate) fn rest(&mut self, entity: &mut Entity) {
         entity.activity = Activity::Resting;
         entity.kept_lag = self.policy.lag(entity.start, &entity.share);
     }
 
     /// Makes an admitted entity current. Closes the CPU's idle span.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(
         &mut self,
         item: O::Item,
@@ -343,6 +426,12 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.activity = Activity::Running;
         self.idle_ns += now_ns.saturating_sub(self.accounted_ns);
         self.accounted_ns = self.accounted_ns.max(now_ns);
+        self.seat(item, entity, tag, now_ns);
+    }
+
+    /// Writes down who is current.
+    #[inline(always)]
+    pub(crate) fn seat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
         self.current = Some(Current {
             item,
             since_ns: now_ns,
@@ -368,11 +457,19 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         let slice_start_ns = self.slice_end_ns + whole_slices * QUANTUM_NS;
         self.slice_end_ns = slice_start_ns + QUANTUM_NS;
         let ran = current.share.step(slice_start_ns.saturating_sub(current.since_ns), 0);
+        self.policy.running(ran.order_ns(), current.share.weight());
         current.tag = self.policy.tag(current.start.after(ran.order_ns()), &current.share);
         self.policy.picked(current.tag);
     }
 
     fn take_out(&mut self, item: O::Item, entity: &mut Entity) -> Result<(), Error> {
+        self.unlink(item, entity)?;
+        self.withdraw(entity);
+        Ok(())
+    }
+
+    /// Takes a waiting thread out of where it waits; it is a competitor still.
+    fn unlink(&mut self, item: O::Item, entity: &Entity) -> Result<(), Error> {
         match entity.activity {
             Activity::Queued => {
                 self.order.remove(item).ok_or(Error::NotHere)?;
@@ -382,7 +479,6 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             Activity::Direct => return Err(Error::NotHere),
             is => return Err(Error::Activity { is }),
         }
-        self.withdraw(entity);
         Ok(())
     }
 }

@@ -14,20 +14,29 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         why: Requeue,
         now_ns: u64,
     ) -> Result<Requeued, Error> {
-        let charge = self.stop(item, entity, now_ns)?;
-        let mut entry = self.compete(entity);
+        self.current_is(item, entity)?;
+        self.catch_up(now_ns);
+        let charge = self.account(entity, now_ns);
+        let is_changed = entity.wants_change();
+        if is_changed {
+            self.change_share(entity);
+        }
+        let goes_on = why == Requeue::Preempted && !is_changed;
+        let on = self.current.as_ref().map(|current| &current.tag).filter(|_| goes_on);
+        let mut tag = self.policy.tag_again(on, entity.start, &entity.share);
+        self.current = None;
         match why {
             Requeue::Preempted => entity.preemptions += 1,
             Requeue::Yielded => {
                 if let Some((_, first)) = self.order.first() {
-                    entry.tag.finish = entry.tag.finish.later(first.tag.finish);
+                    tag.finish = tag.finish.later(first.tag.finish);
                 }
             }
         }
         entity.activity = Activity::Queued;
         entity.runnable_since_ns = now_ns;
-        self.order.insert(item, entry);
-        self.waiting += 1;
+        let entry = self.entry_for(entity, tag);
+        self.put(item, entry);
         Ok(Requeued { charge })
     }
 
@@ -66,8 +75,11 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity: &mut Entity,
         now_ns: u64,
     ) -> Result<Blocked, Error> {
-        let charge = self.stop(item, entity, now_ns)?;
-        entity.activity = Activity::Dead;
+        self.current_is(item, entity)?;
+        self.catch_up(now_ns);
+        let charge = self.account(entity, now_ns);
+        self.current = None;
+        self.end(entity);
         Ok(Blocked { charge })
     }
 
@@ -119,8 +131,8 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     }
 
     /// Adds the open interval to the entity's and the CPU's accounts.
-    #[inline]
-    fn account(&mut self, entity: &mut Entity, now_ns: u64) -> Charge {
+    #[inline(always)]
+    pub(crate) fn account(&mut self, entity: &mut Entity, now_ns: u64) -> Charge {
         let since_ns = self.current.map_or(now_ns, |c| c.since_ns);
         let elapsed_ns = now_ns.saturating_sub(since_ns);
         let step = entity.share.step(elapsed_ns, entity.fraction_q32);
@@ -128,7 +140,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.start = entity.start.after(step.order_ns());
         entity.runtime_ns += elapsed_ns;
         entity.virtual_runtime_ns = entity.virtual_runtime_ns.saturating_add(step.virtual_ns);
-        self.policy.served(step.virtual_ns, entity.share.weight());
+        self.policy.served(step.order_ns(), entity.share.weight());
         self.busy_ns += elapsed_ns;
         self.accounted_ns += elapsed_ns;
         Charge { authority: entity.authority, elapsed_ns }

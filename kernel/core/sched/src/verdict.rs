@@ -115,6 +115,8 @@ pub struct HandedOff {
     pub charge: Charge,
     /// When the slice the two share ends; `None` while nobody else waits.
     pub slice_end_ns: Option<u64>,
+    /// Nobody waits and both have the same share: to others the queue is as before.
+    pub is_like: bool,
 }
 
 /// What became of a thread offered to the direct slot.

@@ -1,35 +1,63 @@
 //! A queue against an independent model with unbounded virtual time, on random operations.
 //!
-//! The model keeps every thread in one list, looks through all of it for each answer, and
-//! counts virtual time in numbers that do not wrap; the queue starts just below its wrap.
+//! The model keeps every thread in one list, looks through all of it for each answer, divides
+//! exactly, and counts virtual time in numbers that do not wrap; the queue starts just below its
+//! wrap. One model for both policies: where they differ, it asks which one it is.
 use core_sched::{Activity, CpuId, DirectOffer, Entity, Entry, MayRun, Ordered, Pick, Queue};
 use core_sched::{Requeue, balance};
-use core_sched_policy::{LatencyClass, QUANTUM_NS, Share, VirtualTime, Weight, Wfq};
+use core_sched_policy::{AnyPolicy, LatencyClass, PolicyKind, QUANTUM_NS, Share};
+use core_sched_policy::{VirtualTime, Weight};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A sorted set over a map; the finish is unwrapped by its distance from the start of time.
+/// A sorted set over a map, eligible ones first; times are unwrapped by their distance from the
+/// start of time.
 #[derive(Clone, Debug, Default)]
 struct Map {
-    sorted: BTreeMap<(i64, u64), (usize, Entry)>,
+    sorted: BTreeMap<(bool, i64, u64), (usize, Entry)>,
 }
 
 const BASE: u64 = u64::MAX - 30_000_000;
 
-fn key(entry: &Entry) -> (i64, u64) {
-    (entry.tag.finish.since(VirtualTime::from_bits(BASE)), entry.sequence)
+fn key(entry: &Entry, is_early: bool) -> (bool, i64, u64) {
+    let at = if is_early { entry.tag.start } else { entry.tag.finish };
+    (is_early, at.since(VirtualTime::from_bits(BASE)), entry.sequence)
+}
+
+impl Map {
+    fn key_of(&self, item: usize) -> Option<(bool, i64, u64)> {
+        self.sorted.iter().find(|e| e.1.0 == item).map(|e| *e.0)
+    }
 }
 
 impl Ordered for Map {
     type Item = usize;
 
     fn insert(&mut self, item: usize, entry: Entry) {
-        assert!(self.sorted.insert(key(&entry), (item, entry)).is_none());
+        assert!(self.sorted.insert(key(&entry, false), (item, entry)).is_none());
+    }
+
+    fn insert_early(&mut self, item: usize, entry: Entry) {
+        assert!(self.sorted.insert(key(&entry, true), (item, entry)).is_none());
+    }
+
+    fn is_early(&self, item: usize) -> bool {
+        self.key_of(item).is_some_and(|key| key.0)
+    }
+
+    fn settle(&mut self, now: VirtualTime) {
+        let early: Vec<_> = self.sorted.range((true, i64::MIN, 0)..).map(|e| *e.1).collect();
+        for (item, entry) in early {
+            if !now.is_before(entry.tag.start) {
+                self.remove(item);
+                self.insert(item, entry);
+            }
+        }
     }
 
     fn remove(&mut self, item: usize) -> Option<Entry> {
-        let entry = self.entry(item)?;
-        self.sorted.remove(&key(&entry)).map(|e| e.1)
+        let key = self.key_of(item)?;
+        self.sorted.remove(&key).map(|e| e.1)
     }
 
     fn first(&self) -> Option<(usize, Entry)> {
@@ -37,7 +65,7 @@ impl Ordered for Map {
     }
 
     fn after(&self, item: usize) -> Option<(usize, Entry)> {
-        let from = key(&self.entry(item)?);
+        let from = self.key_of(item)?;
         self.sorted.range(from..).nth(1).map(|e| *e.1)
     }
 
@@ -54,7 +82,10 @@ struct Slow {
     start: i128,
     fraction: u128,
     kept: i128,
+    /// The request: where it starts and ends, and whether it waits to become eligible.
+    request_start: i128,
     finish: i128,
+    is_early: bool,
     arrival: u64,
     since_ns: u64,
     runtime_ns: u64,
@@ -66,12 +97,17 @@ struct Slow {
 
 #[derive(Debug, Default)]
 struct Model {
+    kind: PolicyKind,
     threads: Vec<Slow>,
     now_v: i128,
     arrivals: u64,
     slice_end_ns: u64,
-    /// Start of the slice the current thread is in, in virtual time.
+    /// The request the current thread is on.
+    current_start: i128,
     current_finish: i128,
+    /// Virtual time it has been served since its last charge, in whole slices.
+    current_ran: i128,
+    passing: i128,
 }
 
 impl Model {
@@ -111,29 +147,103 @@ impl Model {
         (QUANTUM_NS / 2 * halves * 64 / u64::from(share.weight().get())).into()
     }
 
+    /// How much of its request a patient thread is owed before it is eligible.
+    fn patience(&self, share: &Share) -> i128 {
+        match (self.kind, share.class()) {
+            (PolicyKind::Eevdf, LatencyClass::Batch) => {
+                Self::request(share) - Self::request(share) / 4
+            }
+            _ => 0,
+        }
+    }
+
+    /// Sum over all competitors of weight times distance from virtual time, and of weights. The
+    /// running one stands where it was at the end of its last whole slice.
+    fn pulls(&self) -> (i128, i128) {
+        let mut sums = (0, 0);
+        for t in &self.threads {
+            let at = match t.activity {
+                Activity::Queued | Activity::Direct => t.start,
+                Activity::Running => t.start + self.current_ran,
+                _ => continue,
+            };
+            let weight = i128::from(t.share.weight().get());
+            sums.0 += weight * (at - self.now_v);
+            sums.1 += weight;
+        }
+        sums
+    }
+
+    /// Under EEVDF virtual time is the mean, unless that lies behind it.
+    fn follow_mean(&mut self) {
+        let (pulls, weights) = self.pulls();
+        if self.kind == PolicyKind::Eevdf && weights > 0 {
+            self.now_v += pulls.div_euclid(weights).max(0);
+        }
+    }
+
+    /// Where a newcomer with that lag goes.
+    fn place(&self, lag: i128, share: &Share) -> i128 {
+        self.now_v - lag.clamp(-Self::limit(share), Self::limit(share))
+    }
+
+    fn is_eligible(&self, request_start: i128) -> bool {
+        self.kind == PolicyKind::Wfq || request_start <= self.now_v
+    }
+
     /// A thread alone on the CPU is chosen again each time its slice would have ended.
     fn pass_time(&mut self, now_ns: u64) {
         let Some(who) = self.who(Activity::Running).filter(|_| self.alone()) else { return };
         let t = self.threads[who];
+        let mut last = None;
         while self.slice_end_ns <= now_ns {
             let ran = Self::virtual_of(&t.share, self.slice_end_ns - t.since_ns, 0).0;
-            self.now_v = self.now_v.max(t.start + ran);
+            match self.kind {
+                PolicyKind::Wfq => self.now_v = self.now_v.max(t.start + ran),
+                PolicyKind::Eevdf => last = Some(ran),
+            }
+            self.current_start = t.start + ran + self.patience(&t.share);
             self.current_finish = t.start + ran + Self::request(&t.share);
             self.slice_end_ns += QUANTUM_NS;
+        }
+        if let Some(ran) = last {
+            let more = ran - self.current_ran;
+            self.current_ran = ran;
+            self.serve(more, &t.share);
+        }
+    }
+
+    /// Virtual time passes by the mean, or by seven eighths of what was served, divided by
+    /// weight, if that is more.
+    fn serve(&mut self, virtual_ns: i128, share: &Share) {
+        let served = virtual_ns * i128::from(share.weight().get());
+        self.passing += served - served / 8;
+        let (pulls, weights) = self.pulls();
+        if self.kind == PolicyKind::Wfq || weights == 0 {
+        } else if pulls >= self.passing {
+            self.passing = 0;
+            self.follow_mean();
+        } else {
+            let step = self.passing / weights;
+            self.now_v += step;
+            self.passing -= step * weights;
         }
     }
 
     fn join(&mut self, who: usize, lag: i128, to: Activity, now_ns: u64) {
         self.pass_time(now_ns);
-        let now_v = self.now_v;
+        let start = self.place(lag, &self.threads[who].wanted);
+        let request_start = start + self.patience(&self.threads[who].wanted);
+        let is_early = !self.is_eligible(request_start);
         self.arrivals += 1;
         let t = &mut self.threads[who];
         if t.activity == Activity::Resting {
             t.since_ns = now_ns;
         }
         t.share = t.wanted;
-        let limit = Self::limit(&t.share);
-        t.start = now_v - lag.clamp(-limit, limit);
+        t.start = start;
+        t.request_start = request_start;
+        t.is_early = is_early;
         t.finish = t.start + Self::request(&t.share);
         t.arrival = self.arrivals;
         t.activity = to;
@@ -161,31 +271,75 @@ impl Model {
         t.fraction = fraction;
         t.runtime_ns += elapsed_ns;
         t.virtual_ns += ran as u128;
+        t.since_ns = now_ns;
+        let (more, share) = (ran - self.current_ran, t.share);
+        self.current_ran = 0;
+        self.serve(more, &share);
         elapsed_ns
+    }
+
+    /// A thread ends: under WFQ what it had in advance passes as virtual time. Its running time.
+    fn end(&mut self, who: usize, now_ns: u64) -> u64 {
+        if self.threads[who].activity == Activity::Running {
+            self.stop(who, now_ns);
+        }
+        let t = self.threads[who];
+        if t.activity != Activity::Resting && self.kind == PolicyKind::Wfq {
+            let ahead = (t.start - self.now_v) * i128::from(t.share.weight().get());
+            self.now_v += ahead.max(0) / self.pulls().1;
+        }
+        t.runtime_ns
     }
 
     fn requeue(&mut self, who: usize, yields: bool, now_ns: u64) -> u64 {
         let elapsed_ns = self.stop(who, now_ns);
         let first = self.first().map(|w| self.threads[w].finish);
         self.arrivals += 1;
+        let old = self.threads[who];
+        self.threads[who].activity = Activity::Resting;
+        if old.share.weight() != old.wanted.weight() {
+            let limit = Self::limit(&old.wanted);
+            let lag = (self.now_v - old.start).clamp(-limit, limit);
+            self.threads[who].start = self.place(lag, &old.wanted);
+        }
+        let patience = self.patience(&old.wanted);
         let t = &mut self.threads[who];
         t.share = t.wanted;
+        t.request_start = t.start + patience;
         t.finish = t.start + Self::request(&t.share);
+        let goes_on = self.kind == PolicyKind::Eevdf && old.share == t.share;
         if yields {
             t.finish = t.finish.max(first.unwrap_or(t.finish));
         } else {
             t.preemptions += 1;
+            if goes_on && t.start < self.current_finish {
+                (t.request_start, t.finish) = (self.current_start, self.current_finish);
+            }
         }
         t.arrival = self.arrivals;
         t.since_ns = now_ns;
         t.activity = Activity::Queued;
+        let request_start = t.request_start;
+        self.threads[who].is_early = !self.is_eligible(request_start);
         elapsed_ns
     }
 
     fn first(&self) -> Option<usize> {
         let queued = |w: &usize| self.threads[*w].activity == Activity::Queued;
         let all = (0..self.threads.len()).filter(queued);
-        all.min_by_key(|w| (self.threads[*w].finish, self.threads[*w].arrival))
+        all.min_by_key(|w| {
+            let t = &self.threads[*w];
+            (t.is_early, if t.is_early { t.request_start } else { t.finish }, t.arrival)
+        })
+    }
+
+    fn choose(&mut self) -> Option<usize> {
+        self.follow_mean();
+        for who in 0..self.threads.len() {
+            let request_start = self.threads[who].request_start;
+            self.threads[who].is_early &= !self.is_eligible(request_start);
+        }
+        self.first()
     }
 
     fn start(&mut self, who: usize, direct: bool, now_ns: u64) {
@@ -197,8 +351,8 @@ impl Model {
         t.runnable_ns += now_ns - t.since_ns;
         t.since_ns = now_ns;
         t.activity = Activity::Running;
-        self.current_finish = t.finish;
-        if !direct || waiting == 0 {
+        (self.current_start, self.current_finish) = (t.request_start, t.finish);
+        if self.kind == PolicyKind::Wfq && (!direct || waiting == 0) {
             self.now_v = self.now_v.max(t.start);
         }
     }
@@ -214,6 +368,7 @@ enum Op {
     Block,
     MoveAndBack { who: usize },
     SetAside { who: usize },
+    End { who: usize },
     SetShare { who: usize, weight: u16, class: usize },
 }
 
@@ -230,6 +385,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Block),
         1 => who.clone().prop_map(|who| Op::MoveAndBack { who }),
         1 => who.clone().prop_map(|who| Op::SetAside { who }),
+        1 => who.clone().prop_map(|who| Op::End { who }),
         1 => (who, 1u16..=1024, 0usize..4)
             .prop_map(|(who, weight, class)| Op::SetShare { who, weight, class }),
     ]
@@ -241,19 +397,24 @@ fn step() -> impl Strategy<Value = (u64, Op)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn queue_is_the_model(steps in prop::collection::vec(step(), 1..200)) {
+    fn queue_is_the_model(
+        kind in prop::sample::select(PolicyKind::ALL.to_vec()),
+        steps in prop::collection::vec(step(), 1..200),
+    ) {
         let home = CpuId::new(0).unwrap();
-        let policy = Wfq::new(VirtualTime::from_bits(BASE));
+        let policy = AnyPolicy::new(kind, VirtualTime::from_bits(BASE));
         let mut queue = Queue::new(home, policy, Map::default(), 0);
         let mut entities = vec![Entity::new(Share::default()); THREADS];
         let mut model = Model {
+            kind,
             threads: vec![Slow::default(); THREADS],
             now_v: i128::from(BASE),
             ..Model::default()
         };
         let mut now_ns = 0;
+        let mut ended_ns = 0;
         for (pause_ns, op) in steps {
             now_ns += pause_ns;
             let activity = |who: usize, m: &Model| m.threads[who].activity;
@@ -269,7 +430,8 @@ proptest! {
                         prop_assert_eq!(i128::from(lag.virtual_ns()), model_lag);
                         model.join(who, model_lag, Activity::Queued, now_ns);
                         let running = model.who(Activity::Running).is_some();
-                        let urgent = model.threads[who].finish < model.current_finish;
+                        let urgent = !model.threads[who].is_early
+                            && model.threads[who].finish < model.current_finish;
                         prop_assert_eq!(got.resched, !running || urgent);
                         let arm = (running && was_alone).then_some(model.slice_end_ns);
                         prop_assert_eq!(got.arm_slice_ns, arm);
@@ -295,13 +457,15 @@ proptest! {
                         if model.waiting() > 0 && now_ns >= model.slice_end_ns {
                             prop_assert_eq!(pick, Ok(Pick::QueueDirect { item: who }));
                             let _ = queue.settle_direct(who, &mut entities[who]).unwrap();
+                            let request_start = model.threads[who].request_start;
+                            model.threads[who].is_early = !model.is_eligible(request_start);
                             model.threads[who].activity = Activity::Queued;
                         } else {
                             prop_assert_eq!(pick, Ok(Pick::Run { item: who, direct: true }));
                             let _ = queue.start(who, &mut entities[who], now_ns).unwrap();
                             model.start(who, true, now_ns);
                         }
-                    } else if let Some(who) = model.first() {
+                    } else if let Some(who) = model.choose() {
                         prop_assert_eq!(pick, Ok(Pick::Run { item: who, direct: false }));
                         let started = queue.start(who, &mut entities[who], now_ns).unwrap();
                         model.start(who, false, now_ns);
@@ -358,6 +522,20 @@ proptest! {
                         model.threads[who].runnable_ns += now_ns - since_ns;
                     }
                 }
+                Op::End { who } => {
+                    let e = &mut entities[who];
+                    let got = match e.activity() {
+                        Activity::Running => queue.exit(who, e, now_ns).map(|_| ()),
+                        Activity::Resting => queue.drop_resting(e),
+                        _ => queue.drop_dead(who, e, now_ns),
+                    };
+                    prop_assert_eq!(got, Ok(()));
+                    prop_assert_eq!(entities[who].activity(), Activity::Dead);
+                    ended_ns += model.end(who, now_ns);
+                    // Another thread gets the record.
+                    entities[who] = Entity::new(Share::default());
+                    model.threads[who] = Slow::default();
+                }
                 Op::SetShare { who, weight, class } => {
                     let weight = Weight::new(weight).unwrap();
                     let share = Share::new(weight, LatencyClass::ALL[class]);
@@ -377,7 +555,7 @@ proptest! {
                 prop_assert_eq!(s.preemptions, t.preemptions);
             }
             let running: u64 = entities.iter().map(|e| e.snapshot().runtime_ns).sum();
-            prop_assert_eq!(queue.busy_and_idle_ns().0, running);
+            prop_assert_eq!(queue.busy_and_idle_ns().0, running + ended_ns);
         }
     }
 

@@ -91,6 +91,7 @@ enum Event {
     Depart,
     SetAside,
     DropDead,
+    DropResting,
     Preempt,
     Yield,
     Block,
@@ -100,7 +101,7 @@ enum Event {
     HandOffTo,
 }
 
-const EVENTS: [Event; 14] = [
+const EVENTS: [Event; 15] = [
     Event::Enqueue,
     Event::OfferDirect,
     Event::SettleDirect,
@@ -108,6 +109,7 @@ const EVENTS: [Event; 14] = [
     Event::Depart,
     Event::SetAside,
     Event::DropDead,
+    Event::DropResting,
     Event::Preempt,
     Event::Yield,
     Event::Block,
@@ -130,6 +132,7 @@ fn apply(event: Event, queue: &mut Q, subject: &mut Entity) -> Result<(), Error>
         Event::Depart => queue.depart(SUBJECT, subject, T1).map(drop),
         Event::SetAside => queue.set_aside(SUBJECT, subject, T1),
         Event::DropDead => queue.drop_dead(SUBJECT, subject, T1),
+        Event::DropResting => queue.drop_resting(subject),
         Event::Preempt => queue.requeue(SUBJECT, subject, Requeue::Preempted, T1).map(drop),
         Event::Yield => queue.requeue(SUBJECT, subject, Requeue::Yielded, T1).map(drop),
         Event::Block => queue.block(SUBJECT, subject, T1).map(drop),
@@ -161,6 +164,8 @@ fn expected(event: Event, activity: Activity) -> Result<Activity, Error> {
         (Event::Depart | Event::SetAside | Event::DropDead, _) => refused,
         (Event::Preempt | Event::Yield, Running) => Ok(Queued),
         (Event::Block | Event::Suspend | Event::HandOffTo, Running) => Ok(Resting),
+        (Event::DropResting, Resting) => Ok(Dead),
+        (Event::DropResting, is) => Err(Error::Activity { is }),
         (Event::Exit, Running) => Ok(Dead),
         (Event::Charge, Running) => Ok(Running),
         (_, _) => Err(Error::NotCurrent),

@@ -1,8 +1,11 @@
-//! The arithmetic of weighted fair queueing: who is owed service, and in which order.
+//! The arithmetic of fair scheduling: who is owed service, and in which order.
 //!
 //! Nothing here knows threads, CPUs or queues. A queue keeps one [`Policy`] value (its virtual
 //! time) and gives it the [`Share`] of whoever joins, runs or leaves; the policy answers with
 //! the place on the virtual time line where the entity's next service starts and ends.
+//!
+//! Two policies: [`Wfq`], where the earliest virtual finish runs, and [`Eevdf`], where it has to
+//! be eligible first. [`AnyPolicy`] is the one of them that was chosen when the machine started.
 //!
 //! Contract:
 //! - a queue has its own virtual time; a value of one queue means nothing in another. What
@@ -16,14 +19,19 @@
 //!   intervals cost exactly what one long interval costs.
 #![no_std]
 
+mod any;
 mod class;
+mod eevdf;
 mod policy;
+mod reciprocal;
 mod share;
 mod vtime;
 mod weight;
 mod wfq;
 
+pub use any::{AnyPolicy, PolicyKind};
 pub use class::LatencyClass;
+pub use eevdf::Eevdf;
 pub use policy::{Policy, Tag};
 pub use share::{MAX_REQUEST_VIRTUAL_NS, Share, VirtualStep};
 pub use vtime::{Lag, VirtualTime};

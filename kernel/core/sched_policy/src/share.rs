@@ -59,6 +59,12 @@ impl Share {
         self.weight
     }
 
+    /// Whether it is the same weight in the same class.
+    #[inline]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.weight == other.weight && self.class == other.class
+    }
+
     /// The class.
     #[inline]
     pub const fn class(&self) -> LatencyClass {
@@ -69,6 +75,16 @@ impl Share {
     #[inline]
     pub const fn request_virtual_ns(&self) -> u64 {
         self.request_virtual_ns
+    }
+
+    /// How much of a request is owed before it is asked for, in virtual ns: all but one slice in
+    /// the class with the long request, nothing in the others.
+    #[inline]
+    pub const fn patience_virtual_ns(&self) -> u64 {
+        match self.class {
+            LatencyClass::Batch => self.request_virtual_ns - self.request_virtual_ns / 4,
+            _ => 0,
+        }
     }
 
     /// The most lag this share carries, either way, in virtual ns.

@@ -1,7 +1,8 @@
 //! Weighted fair queueing: the earliest virtual finish runs, virtual time is the start tag of
 //! whoever is in service.
 
-use crate::{Policy, Share, Tag, VirtualTime};
+use crate::reciprocal::Reciprocal;
+use crate::{Policy, Share, Tag, VirtualTime, Weight};
 
 /// One queue's virtual time under weighted fair queueing; it never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,11 @@ impl Wfq {
 
 impl Policy for Wfq {
     #[inline]
+    fn is_idle_lag_zero(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.now
     }
@@ -25,6 +31,14 @@ impl Policy for Wfq {
     #[inline]
     fn tag(&self, start: VirtualTime, share: &Share) -> Tag {
         Tag { start, finish: start.after(share.request_virtual_ns()) }
+    }
+
+    /// What it had in advance is owed to the others by nobody any more: it is as if virtual time
+    /// had passed while it ran. Otherwise it would stand for a stream of threads each of which
+    /// starts in the present and ends soon, and who was there before would never be due.
+    fn ended(&mut self, start: VirtualTime, weight: Weight, weights: u64) {
+        let ahead = i128::from(start.since(self.now)) * i128::from(weight.get());
+        self.now = self.now.after(Reciprocal::new(weights.max(1)).quotient(ahead));
     }
 
     #[inline]

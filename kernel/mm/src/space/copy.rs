@@ -141,6 +141,20 @@ impl AddressSpace {
         })
     }
 
+    /// Whether every byte of a range could be read now.
+    pub fn is_readable(&self, from: u64, bytes: u64) -> bool {
+        let Some(end) = from.checked_add(bytes) else { return false };
+        let mut at = from;
+        while at < end {
+            let page = self.with_root(|root| piece(root, at, 1, Want::Read).map(|_| ()));
+            if page.is_err() {
+                return false;
+            }
+            at = (at | (PAGE_SIZE - 1)) + 1;
+        }
+        true
+    }
+
     /// Reads an aligned 32-bit word of user memory in one access. Acquire, pairs with the release
     /// of whoever in user space stored it.
     pub fn load_u32(&self, address: u64) -> Result<u32, NotMapped> {

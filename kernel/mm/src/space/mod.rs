@@ -273,11 +273,11 @@ const TABLE_COST: u64 = 16;
 /// ended before. No CPU uses the tables, so entries can be emptied in any order.
 fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -> bool {
     let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
-    for index in 0..entries {
+    let mut from = 0;
+    // Whoever comes back finds what is left by looking over what is empty: word by word.
+    while let Some(index) = Store.next_used(table, from, entries) {
+        from = index + 1;
         let meaning = Store.read(table, index).meaning(level);
-        if meaning == Meaning::Empty {
-            continue;
-        }
         if *budget == 0 {
             return false;
         }

@@ -32,7 +32,7 @@ impl AddressSpace {
         let virt = Self::check_range(start, pages)?;
         let order = Order::for_frames(pages).ok_or(SpaceError::BadRange)?;
         let mut block = frames::allocate(order)?;
-        block.zero();
+        block.zero_first(pages);
         let lock = self.root.lock();
         let root = (*lock).ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
@@ -156,5 +156,17 @@ impl Memory for PinnedRing {
     #[inline]
     fn store_cqe_inline(&self, index: u32, word: usize, value: u64) {
         Memory::store_cqe_inline(&self.memory, index, word, value);
+    }
+    #[inline]
+    fn first_byte(&self, index: u32) -> u8 {
+        self.memory.first_byte(index)
+    }
+    #[inline]
+    fn sqe_slot(&self, slot: u32) -> impl Fn(usize) -> u64 {
+        self.memory.sqe_slot(slot)
+    }
+    #[inline]
+    fn cqe_slot(&self, index: u32) -> impl Fn(usize, u64) {
+        self.memory.cqe_slot(index)
     }
 }

@@ -18,6 +18,9 @@ impl Requests {
     /// Look at the lease request slot.
     pub const LEASE: Self = Self(1 << 3);
 
+    /// Take apart what ended.
+    pub const REAP: Self = Self(1 << 4);
+
     /// Both.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -7,11 +7,15 @@
 //! The protected value is a [`RaceCell`], so a model finds an access outside the lock. [`Turn`]
 //! is the lock's protocol and has a model of its own; in models of what uses the lock it is
 //! replaced by loom's mutex, which blocks where this one spins and so keeps them small.
+//!
+//! A lock can have a [`LockClass`]; checked builds then hold every CPU to the order of classes.
 #![no_std]
 
+mod class;
 mod turn;
 
 use abi_sync::cell::RaceCell;
+pub use class::{LockClass, acquisitions, watch};
 use core::ops::{Deref, DerefMut};
 pub use turn::{Ticket, Turn};
 
@@ -29,8 +33,14 @@ type Held<'a> = Ticket<'a>;
 #[derive(Debug)]
 pub struct TicketLock<T> {
     protocol: Protocol,
+    #[cfg(all(checked, not(loom)))]
+    class: LockClass,
     value: RaceCell<T>,
 }
+
+// Classes cost nothing where they are not checked.
+#[cfg(not(any(checked, loom)))]
+const _: () = assert!(size_of::<TicketLock<u64>>() == size_of::<Turn>() + size_of::<u64>());
 
 // SAFETY: the value is reached only through a guard, and there is one guard at a time; it moves
 // between threads with the lock, which is why it has to be Send.
@@ -40,30 +50,59 @@ unsafe impl<T: Send> Sync for TicketLock<T> {}
 #[derive(Debug)]
 pub struct Guard<'a, T> {
     value: &'a RaceCell<T>,
+    // Before the lock itself, so that whoever comes next finds the mark gone.
+    #[cfg(all(checked, not(loom)))]
+    _mark: class::Mark,
     _held: Held<'a>,
 }
 
 impl<T> TicketLock<T> {
-    /// A free lock around `value`.
+    /// A free lock around `value`, without a class.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
-        Self { protocol: Turn::new(), value: RaceCell::new(value) }
+        Self::with_class(LockClass::Unclassed, value)
     }
 
-    /// A free lock around `value`.
+    /// A free lock around `value`, without a class.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
+        Self::with_class(LockClass::Unclassed, value)
+    }
+
+    /// A free lock of a class around `value`.
+    #[cfg(not(loom))]
+    pub const fn with_class(class: LockClass, value: T) -> Self {
+        #[cfg(not(checked))]
+        let _ = class;
+        Self {
+            protocol: Turn::new(),
+            #[cfg(checked)]
+            class,
+            value: RaceCell::new(value),
+        }
+    }
+
+    /// A free lock of a class around `value`.
+    #[cfg(loom)]
+    pub fn with_class(_class: LockClass, value: T) -> Self {
         Self { protocol: Protocol::new(()), value: RaceCell::new(value) }
     }
 
     /// Waits for its turn.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
+        #[cfg(all(checked, not(loom)))]
+        class::before(self.class);
         #[cfg(not(loom))]
         let held = self.protocol.wait();
         #[cfg(loom)]
         let held = self.protocol.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Guard { value: &self.value, _held: held }
+        Guard {
+            value: &self.value,
+            #[cfg(all(checked, not(loom)))]
+            _mark: class::Mark::new(self.class),
+            _held: held,
+        }
     }
 
     /// The value, for an owner that shares it with nobody.

@@ -5,7 +5,7 @@
 #![cfg_attr(not(loom), no_std)]
 
 use core_park::{Bucket, Hash, Key, ParkError, Parked, Unparked, Waiter, WaiterRef};
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 
 /// `1 << BITS` buckets over one table of waiters; `COUNT` is `1 << BITS`.
 #[derive(Debug)]
@@ -23,7 +23,9 @@ impl<'w, const COUNT: usize> ParkTable<'w, COUNT> {
 
     /// A table without waiters; `secret` is random.
     pub fn new(waiters: &'w [Waiter], secret: [u64; 2]) -> Self {
-        let buckets = core::array::from_fn(|n| TicketLock::new(Bucket::new(n as u32)));
+        let buckets = core::array::from_fn(|n| {
+            TicketLock::with_class(LockClass::Endpoint, Bucket::new(n as u32))
+        });
         Self { buckets, waiters, hash: Hash::new(secret) }
     }
 

@@ -10,11 +10,12 @@ use intrusive_collections::RBTreeAtomicLink;
 #[derive(Debug)]
 pub struct Node {
     pub(crate) link: RBTreeAtomicLink,
-    /// Number of the CPU whose tree it is linked in, plus one; zero if it is in none.
+    /// The mark of the tree it is linked in; zero if it is in none.
     pub(crate) tree: AtomicU32,
     /// Number of the CPU whose queue lock guards all the rest.
     home: AtomicU32,
-    pub(crate) entry: RaceCell<Option<Entry>>,
+    /// Its place in the order; means nothing while it is in no tree.
+    pub(crate) entry: RaceCell<Entry>,
     entity: RaceCell<Entity>,
     pub(crate) thread: AtomicU64,
 }
@@ -44,10 +45,17 @@ impl Node {
             link: RBTreeAtomicLink::new(),
             tree: AtomicU32::new(0),
             home: AtomicU32::new(home.index() as u32),
-            entry: RaceCell::new(None),
+            entry: RaceCell::new(Entry::default()),
             entity: RaceCell::new(Entity::new(share)),
             thread: AtomicU64::new(thread),
         }
+    }
+
+    /// The node of a record that holds no thread, belonging to `home`;
+    /// [`QueueGuard::renew`](crate::QueueGuard::renew) makes it one.
+    pub fn vacant(home: CpuId) -> Self {
+        let node = Self::new(0, Share::default(), home);
+        Self { entity: RaceCell::new(Entity::vacant()), ..node }
     }
 
     /// What the node was made or renewed with: whose it is.

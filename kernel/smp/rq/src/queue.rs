@@ -7,17 +7,17 @@ use core_sched::{
     Activity, CpuId, Enqueued, Entity, Error, HandedOff, Hint, MayRun, Pick, Queue, Refusal,
     Started,
 };
-use core_sched_policy::{Lag, Share, Wfq};
-use smp_lock::{Guard, TicketLock};
+use core_sched_policy::{AnyPolicy, Lag, Policy, PolicyKind, Share, VirtualTime};
+use smp_lock::{Guard, LockClass, TicketLock};
 
 /// What the lock protects.
-pub type Inner<'n> = Queue<Wfq, Tree<'n>>;
+pub type Inner<'n, P = AnyPolicy> = Queue<P, Tree<'n>>;
 
 /// A CPU's queue with its lock and what it publishes without.
 #[derive(Debug)]
-pub struct RunQueue<'n> {
+pub struct RunQueue<'n, P: Policy = AnyPolicy> {
     cpu: CpuId,
-    lock: TicketLock<Inner<'n>>,
+    lock: TicketLock<Inner<'n, P>>,
     waiting: AtomicU32,
     load: AtomicU64,
     lateness_ns: AtomicU64,
@@ -25,9 +25,11 @@ pub struct RunQueue<'n> {
 
 /// A queue held locked. Dropping it publishes the hints and unlocks.
 #[derive(Debug)]
-pub struct QueueGuard<'q, 'n> {
-    queue: Guard<'q, Inner<'n>>,
-    shared: &'q RunQueue<'n>,
+pub struct QueueGuard<'q, 'n, P: Policy = AnyPolicy> {
+    queue: Guard<'q, Inner<'n, P>>,
+    shared: &'q RunQueue<'n, P>,
+    /// What others see of the queue did not change.
+    is_unchanged: bool,
 }
 
 /// What the CPU does next.
@@ -43,7 +45,10 @@ pub enum Next<'n> {
 }
 
 /// Locks the queue a node belongs to; `queues` holds CPU `n`'s at `n`.
-pub fn lock_home<'q, 'n>(queues: &'q [RunQueue<'n>], node: &Node) -> Option<QueueGuard<'q, 'n>> {
+pub fn lock_home<'q, 'n, P: Policy>(
+    queues: &'q [RunQueue<'n, P>],
+    node: &Node,
+) -> Option<QueueGuard<'q, 'n, P>> {
     loop {
         let guard = queues.get(node.home()?.index())?.lock();
         if node.is_home(guard.shared.cpu) {
@@ -55,11 +60,26 @@ pub fn lock_home<'q, 'n>(queues: &'q [RunQueue<'n>], node: &Node) -> Option<Queu
 }
 
 impl<'n> RunQueue<'n> {
-    /// The queue of `cpu`, which is idle since `now_ns`.
+    /// The queue of `cpu`, which is idle since `now_ns`, with the usual policy.
     pub fn new(cpu: CpuId, now_ns: u64) -> Self {
+        Self::with_policy(cpu, PolicyKind::default(), now_ns)
+    }
+
+    /// The queue of `cpu` with that policy; all queues of a machine have the same.
+    pub fn with_policy(cpu: CpuId, kind: PolicyKind, now_ns: u64) -> Self {
+        Self::ordered_by(cpu, AnyPolicy::new(kind, VirtualTime::default()), now_ns)
+    }
+}
+
+impl<'n, P: Policy> RunQueue<'n, P> {
+    /// The queue of `cpu` with a policy fixed at compile time.
+    pub fn ordered_by(cpu: CpuId, policy: P, now_ns: u64) -> Self {
         Self {
             cpu,
-            lock: TicketLock::new(Queue::new(cpu, Wfq::default(), Tree::new(cpu), now_ns)),
+            lock: TicketLock::with_class(
+                LockClass::Queue,
+                Queue::new(cpu, policy, Tree::new(cpu), now_ns),
+            ),
             waiting: AtomicU32::new(0),
             load: AtomicU64::new(0),
             lateness_ns: AtomicU64::new(i64::MIN as u64),
@@ -68,8 +88,8 @@ impl<'n> RunQueue<'n> {
 
     /// Takes the lock. Never while another queue's is held.
     #[inline]
-    pub fn lock(&self) -> QueueGuard<'_, 'n> {
-        QueueGuard { queue: self.lock.lock(), shared: self }
+    pub fn lock(&self) -> QueueGuard<'_, 'n, P> {
+        QueueGuard { queue: self.lock.lock(), shared: self, is_unchanged: false }
     }
 
     /// What this CPU last published.
@@ -83,9 +103,12 @@ impl<'n> RunQueue<'n> {
     }
 }
 
-impl Drop for QueueGuard<'_, '_> {
+impl<P: Policy> Drop for QueueGuard<'_, '_, P> {
     #[inline]
     fn drop(&mut self) {
+        if self.is_unchanged {
+            return;
+        }
         let hint = self.queue.hint();
         self.shared.waiting.store(hint.waiting, Ordering::Relaxed);
         self.shared.load.store(hint.load, Ordering::Relaxed);
@@ -93,14 +116,14 @@ impl Drop for QueueGuard<'_, '_> {
     }
 }
 
-impl<'n> QueueGuard<'_, 'n> {
+impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
     /// Runs an operation of the queue on the scheduling state of a thread that belongs to this
     /// CPU: `guard.with(node, |queue, item, entity| queue.block(item, entity, now_ns))`.
     #[inline]
     pub fn with<R>(
         &mut self,
         node: &'n Node,
-        f: impl FnOnce(&mut Inner<'n>, NodeRef<'n>, &mut Entity) -> Result<R, Error>,
+        f: impl FnOnce(&mut Inner<'n, P>, NodeRef<'n>, &mut Entity) -> Result<R, Error>,
     ) -> Result<R, Error> {
         if !node.is_home(self.shared.cpu) {
             return Err(Error::NotHere);
@@ -127,17 +150,44 @@ impl<'n> QueueGuard<'_, 'n> {
         to: &'n Node,
         now_ns: u64,
     ) -> Result<HandedOff, Error> {
+        self.hand_off_by(from, to, |queue, entity| queue.rest_lag(entity), now_ns)
+    }
+
+    /// The current thread blocks and a resting thread that came to this CPU for it, by
+    /// [`send`](Self::send) of its last home, runs at once. If refused, it is to be enqueued
+    /// here with the same lag.
+    #[inline]
+    pub fn hand_off_moved(
+        &mut self,
+        from: &'n Node,
+        to: &'n Node,
+        lag: Lag,
+        now_ns: u64,
+    ) -> Result<HandedOff, Error> {
+        self.hand_off_by(from, to, |_, _| lag, now_ns)
+    }
+
+    #[inline]
+    fn hand_off_by(
+        &mut self,
+        from: &'n Node,
+        to: &'n Node,
+        lag: impl FnOnce(&Inner<'n, P>, &Entity) -> Lag,
+        now_ns: u64,
+    ) -> Result<HandedOff, Error> {
         if core::ptr::eq(from, to) || !to.is_home(self.shared.cpu) {
             return Err(Error::NotHere);
         }
-        self.with(from, |queue, from, leaving| {
+        let handed = self.with(from, |queue, from, leaving| {
             let access = |entity: &mut Entity| {
-                let lag = queue.rest_lag(entity);
-                queue.hand_off((from, leaving), (NodeRef(to), entity), lag, now_ns)
+                queue.hand_off_by((from, leaving), (NodeRef(to), entity), lag, now_ns)
             };
             // SAFETY: `to` is another node than the one being accessed, of this locked queue.
             unsafe { to.with_entity(access) }
-        })
+        });
+        // The seat passed between equals, and nobody waits: the hints are what they were.
+        self.is_unchanged = matches!(handed, Ok(HandedOff { is_like: true, .. }));
+        handed
     }
 
     /// A thread of this CPU that rests or waits leaves for another: it belongs to `to` from
@@ -186,9 +236,17 @@ impl<'n> QueueGuard<'_, 'n> {
         })
     }
 
+    /// Whether it is time for this CPU to look for one with less to do; asked before a choice.
+    /// If so, `look().surplus(…)` says whom to [`send`](Self::send) where, up to
+    /// `MOVES_PER_LOOK` times.
+    #[inline]
+    pub fn look_due(&mut self, now_ns: u64) -> bool {
+        self.queue.look_due(now_ns)
+    }
+
     /// The queue, to look at.
     #[inline]
-    pub fn look(&self) -> &Inner<'n> {
+    pub fn look(&self) -> &Inner<'n, P> {
         &self.queue
     }
 

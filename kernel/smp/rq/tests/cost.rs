@@ -3,7 +3,7 @@
 //! The CPU's single-step flag traps after each instruction (Intel SDM vol. 3, 18.3.1.4), and
 //! the handler counts: the figure is exact and the same on every run.
 use core_sched::{CpuId, MayRun, Requeue};
-use core_sched_policy::{Share, Weight};
+use core_sched_policy::{AnyPolicy, Eevdf, Policy, PolicyKind, Share, Weight, Wfq};
 use smp_rq::{Next, Node, RunQueue};
 use std::arch::asm;
 use std::io::Write;
@@ -33,9 +33,9 @@ fn instructions(f: impl FnOnce()) -> u64 {
 }
 
 /// Mean over many switches (requeue the current thread, choose the next) with `threads` queued.
-fn switch_cost(threads: u64) -> u64 {
+fn switch_cost<P: Policy>(threads: u64, policy: P) -> u64 {
     let home = CpuId::new(0).unwrap();
-    let queue = RunQueue::new(home, 0);
+    let queue = RunQueue::ordered_by(home, policy, 0);
     let mut now_ns = 0;
     for n in 0..=threads {
         let weight = Weight::new(1 + (n * 37 % 1024) as u16).unwrap();
@@ -68,13 +68,23 @@ fn switch_cost(threads: u64) -> u64 {
     sum / SWITCHES
 }
 
-#[test]
-fn ten_thousand_threads_cost_at_most_twice_what_ten_do() {
-    let ten = switch_cost(10);
-    let many = switch_cost(10_000);
-    let line = format!("switch: {ten} instructions at 10 threads, {many} at 10,000\n");
+fn any(kind: PolicyKind) -> AnyPolicy {
+    AnyPolicy::new(kind, Default::default())
+}
+
+fn check(what: &str, ten: u64, many: u64) {
+    let line = format!("switch, {what}: {ten} instructions at 10 threads, {many} at 10,000\n");
     // Not by println, which a passing test swallows.
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     assert!(ten > 50, "the count works: {ten}");
-    assert!(many <= 2 * ten, "{many} > 2 × {ten}");
+    assert!(many <= 2 * ten, "{what}: {many} > 2 × {ten}");
+}
+
+#[test]
+fn ten_thousand_threads_cost_at_most_twice_what_ten_do() {
+    check("wfq alone", switch_cost(10, Wfq::default()), switch_cost(10_000, Wfq::default()));
+    check("eevdf alone", switch_cost(10, Eevdf::default()), switch_cost(10_000, Eevdf::default()));
+    for kind in PolicyKind::ALL {
+        check(kind.name(), switch_cost(10, any(kind)), switch_cost(10_000, any(kind)));
+    }
 }

@@ -1,8 +1,9 @@
 //! Fairness of the queues over simulated seconds: a small discrete-event machine that drives
-//! the real tree and the real decisions, with every invariant checked at every event.
+//! the real tree and the real decisions, with every invariant checked at every event. Every test
+//! is run under both policies.
 use core_sched::place::{Situation, woken};
 use core_sched::{CpuId, CpuSet, Entity, MayRun, Requeue, Snapshot, balance};
-use core_sched_policy::{Lag, LatencyClass, QUANTUM_NS, Share, Weight};
+use core_sched_policy::{Lag, LatencyClass, PolicyKind, QUANTUM_NS, Share, Weight};
 use smp_rq::{Next, Node, RunQueue, lock_home};
 
 const MS: u64 = 1_000_000;
@@ -56,9 +57,9 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(cpus: usize) -> Self {
+    fn new(kind: PolicyKind, cpus: usize) -> Self {
         Self {
-            queues: (0..cpus).map(|n| RunQueue::new(cpu(n), 0)).collect(),
+            queues: (0..cpus).map(|n| RunQueue::with_policy(cpu(n), kind, 0)).collect(),
             current: vec![None; cpus],
             slice_end_ns: vec![None; cpus],
             threads: Vec::new(),
@@ -342,10 +343,9 @@ fn assert_within(got: u64, want: u64, per_mille: u64, what: &str) {
     assert!(got.abs_diff(want) <= allowed, "{what}: {got} is not {want} ± {per_mille} ‰");
 }
 
-#[test]
-fn equal_weights_share_equally() {
+fn equal_weights_share_equally(kind: PolicyKind) {
     for n in [2, 3, 10, 40] {
-        let mut m = Machine::new(1);
+        let mut m = Machine::new(kind, 1);
         let ids = m.hogs(0, &vec![normal(64); n]);
         m.run_until(S);
         for ran in m.measure(&ids, 10 * S) {
@@ -354,10 +354,9 @@ fn equal_weights_share_equally() {
     }
 }
 
-#[test]
-fn weights_divide_the_cpu() {
+fn weights_divide_the_cpu(kind: PolicyKind) {
     for (heavy, light) in [(128, 64), (192, 64), (640, 64), (2, 1), (1000, 100), (1024, 1)] {
-        let mut m = Machine::new(1);
+        let mut m = Machine::new(kind, 1);
         let ids = m.hogs(0, &[normal(heavy), normal(light)]);
         m.run_until(S);
         let window_ns = if light == 1 { 200 * S } else { 10 * S };
@@ -372,9 +371,24 @@ fn weights_divide_the_cpu() {
     }
 }
 
-#[test]
-fn classes_change_no_share() {
-    let mut m = Machine::new(1);
+fn a_thread_made_heavy_does_not_pay_at_its_old_price(kind: PolicyKind) {
+    let mut m = Machine::new(kind, 1);
+    let ids = m.hogs(0, &[normal(64), normal(1)]);
+    // The light one has just begun a slice, which will cost it 64 slices of virtual time.
+    while m.current[0].is_none_or(|c| c.0 != ids[1]) {
+        m.run_until(m.now_ns + QUANTUM_NS / 2);
+    }
+    let node = m.threads[ids[1]].node;
+    m.queues[0].lock().with(node, |_, _, e| Ok(e.set_share(normal(1024)))).unwrap();
+    m.threads[ids[1]].weight = 1024;
+    // How long it waits is checked at every start.
+    let ran = m.measure(&ids, 10 * S);
+    assert_within(ran[0], 10 * S * 64 / 1088, 50, "the other");
+    assert_within(ran[1], 10 * S * 1024 / 1088, 20, "the thread made heavy");
+}
+
+fn classes_change_no_share(kind: PolicyKind) {
+    let mut m = Machine::new(kind, 1);
     let ids = m.hogs(0, &LatencyClass::ALL.map(|c| share(64, c)));
     m.run_until(S);
     for ran in m.measure(&ids, 10 * S) {
@@ -382,9 +396,8 @@ fn classes_change_no_share() {
     }
 }
 
-#[test]
-fn a_hog_moved_after_100_s_alone_gets_its_share_at_once() {
-    let mut m = Machine::new(2);
+fn a_hog_moved_after_100_s_alone_gets_its_share_at_once(kind: PolicyKind) {
+    let mut m = Machine::new(kind, 2);
     m.balances = false;
     let moved = m.hogs(0, &[normal(64)])[0];
     let ids = m.hogs(1, &vec![normal(64); 10]);
@@ -409,10 +422,9 @@ fn a_hog_moved_after_100_s_alone_gets_its_share_at_once() {
     assert!(m.snapshot(moved).virtual_runtime_ns == m.snapshot(moved).runtime_ns);
 }
 
-#[test]
-fn a_long_sleeper_neither_starves_others_nor_is_starved() {
+fn a_long_sleeper_neither_starves_others_nor_is_starved(kind: PolicyKind) {
     for class in LatencyClass::ALL {
-        let mut m = Machine::new(1);
+        let mut m = Machine::new(kind, 1);
         let hog = m.hogs(0, &[normal(64)])[0];
         let does = Does::RunThenSleep { run_ns: MS, sleep_ns: 100 * S };
         let sleeper = m.spawn(0, share(64, class), does);
@@ -428,10 +440,9 @@ fn a_long_sleeper_neither_starves_others_nor_is_starved() {
     }
 }
 
-#[test]
-fn hogs_on_fewer_cpus_get_equal_time() {
+fn hogs_on_fewer_cpus_get_equal_time(kind: PolicyKind) {
     for (hogs, cpus) in [(3, 2), (5, 4), (33, 32), (9, 2), (7, 4), (130, 32)] {
-        let mut m = Machine::new(cpus);
+        let mut m = Machine::new(kind, cpus);
         let ids = m.hogs(0, &vec![normal(64); hogs]);
         m.run_until(S);
         let ran = m.measure(&ids, 10 * S);
@@ -443,9 +454,8 @@ fn hogs_on_fewer_cpus_get_equal_time() {
     }
 }
 
-#[test]
-fn without_balancing_three_hogs_on_two_cpus_are_unfair() {
-    let mut m = Machine::new(2);
+fn without_balancing_three_hogs_on_two_cpus_are_unfair(kind: PolicyKind) {
+    let mut m = Machine::new(kind, 2);
     m.balances = false;
     let mut ids = m.hogs(0, &[normal(64); 2]);
     ids.extend(m.hogs(1, &[normal(64)]));
@@ -454,8 +464,8 @@ fn without_balancing_three_hogs_on_two_cpus_are_unfair() {
     assert!(ran.iter().max().unwrap() > &(9 * S), "{ran:?}");
 }
 
-fn median_wait_ns(class: LatencyClass) -> (u64, u64) {
-    let mut m = Machine::new(1);
+fn median_wait_ns(kind: PolicyKind, class: LatencyClass) -> (u64, u64) {
+    let mut m = Machine::new(kind, 1);
     m.hogs(0, &[normal(64)]);
     let does = Does::RunThenSleep { run_ns: 300_000, sleep_ns: 47_300_000 };
     let waker = m.spawn(0, share(64, class), does);
@@ -466,19 +476,17 @@ fn median_wait_ns(class: LatencyClass) -> (u64, u64) {
     (waits[waits.len() / 2], *waits.last().unwrap())
 }
 
-#[test]
-fn waking_threads_run_soon_and_in_order_of_class() {
-    let (interactive, interactive_worst) = median_wait_ns(LatencyClass::Interactive);
-    let (normal, normal_worst) = median_wait_ns(LatencyClass::Normal);
-    let (batch, _) = median_wait_ns(LatencyClass::Batch);
+fn waking_threads_run_soon_and_in_order_of_class(kind: PolicyKind) {
+    let (interactive, interactive_worst) = median_wait_ns(kind, LatencyClass::Interactive);
+    let (normal, normal_worst) = median_wait_ns(kind, LatencyClass::Normal);
+    let (batch, _) = median_wait_ns(kind, LatencyClass::Batch);
     assert!(interactive < normal && normal < batch, "{interactive} {normal} {batch}");
     assert!(interactive_worst <= QUANTUM_NS && normal_worst <= QUANTUM_NS);
 }
 
-#[test]
-fn a_pair_that_hands_off_starves_nobody() {
+fn a_pair_that_hands_off_starves_nobody(kind: PolicyKind) {
     for run_ns in [5_000, 3 * MS, 25 * MS] {
-        let mut m = Machine::new(1);
+        let mut m = Machine::new(kind, 1);
         let a = m.spawn(0, normal(64), Does::CallPeer { run_ns, peer: 1 });
         let b = m.spawn(0, normal(64), Does::CallPeer { run_ns, peer: 0 });
         let third = m.hogs(0, &[normal(64)])[0];
@@ -503,12 +511,11 @@ impl Dice {
     }
 }
 
-#[test]
-fn random_mixes_keep_the_wait_bound_and_account_for_every_nanosecond() {
+fn random_mixes_keep_the_wait_bound_and_account_for_every_nanosecond(kind: PolicyKind) {
     for seed in 0..12 {
         let mut dice = Dice(seed);
         let cpus = [1, 1, 2, 4, 8][dice.below(5) as usize];
-        let mut m = Machine::new(cpus);
+        let mut m = Machine::new(kind, cpus);
         let mut ids = Vec::new();
         for _ in 0..2 + dice.below(20) {
             let weight = [1, 16, 64, 64, 64, 200, 1024][dice.below(7) as usize];
@@ -550,4 +557,35 @@ fn random_mixes_keep_the_wait_bound_and_account_for_every_nanosecond() {
             }
         }
     }
+}
+
+/// Each test under each policy.
+macro_rules! suite {
+    ($($policy:ident: $kind:expr),+; $tests:tt) => { $(suite!(@one $policy, $kind, $tests);)+ };
+    (@one $policy:ident, $kind:expr, [$($test:ident),+ $(,)?]) => {
+        mod $policy {
+            use super::PolicyKind;
+            $(#[test]
+            fn $test() {
+                super::$test($kind);
+            })+
+        }
+    };
+}
+
+suite! {
+    wfq: PolicyKind::Wfq, eevdf: PolicyKind::Eevdf;
+    [
+        equal_weights_share_equally,
+        weights_divide_the_cpu,
+        a_thread_made_heavy_does_not_pay_at_its_old_price,
+        classes_change_no_share,
+        a_hog_moved_after_100_s_alone_gets_its_share_at_once,
+        a_long_sleeper_neither_starves_others_nor_is_starved,
+        hogs_on_fewer_cpus_get_equal_time,
+        without_balancing_three_hogs_on_two_cpus_are_unfair,
+        waking_threads_run_soon_and_in_order_of_class,
+        a_pair_that_hands_off_starves_nobody,
+        random_mixes_keep_the_wait_bound_and_account_for_every_nanosecond,
+    ]
 }

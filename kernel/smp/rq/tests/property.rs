@@ -1,4 +1,4 @@
-//! The intrusive tree against a BTreeMap, on strings of random operations.
+//! The intrusive trees against a BTreeMap, on strings of random operations.
 use core_sched::{CpuId, Entry, Ordered};
 use core_sched_policy::{Share, Tag, VirtualTime, Weight};
 use proptest::prelude::*;
@@ -7,22 +7,25 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Insert { who: usize, offset: u64 },
+    Insert { who: usize, offset: u64, length: u64 },
+    Settle { offset: u64 },
     Remove { who: usize },
     PopFirst,
 }
 
 fn op(nodes: usize) -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => (0..nodes, 0u64..200).prop_map(|(who, offset)| Op::Insert { who, offset }),
+        4 => (0..nodes, 0u64..200, 0u64..50)
+            .prop_map(|(who, offset, length)| Op::Insert { who, offset, length }),
+        1 => (0u64..200).prop_map(|offset| Op::Settle { offset }),
         2 => (0..nodes).prop_map(|who| Op::Remove { who }),
         2 => Just(Op::PopFirst),
     ]
 }
 
-fn entry(base: u64, offset: u64, sequence: u64) -> Entry {
+fn entry(base: u64, offset: u64, length: u64, sequence: u64) -> Entry {
     let start = VirtualTime::from_bits(base.wrapping_add(offset));
-    let tag = Tag { start, finish: start.after(7) };
+    let tag = Tag { start, finish: start.after(length) };
     Entry { tag, sequence, weight: Weight::DEFAULT, moved_ns: sequence }
 }
 
@@ -37,16 +40,34 @@ proptest! {
         let nodes: Vec<_> = (0..24).map(|n| Node::new(n, Share::default(), home)).collect();
         let mut tree = Tree::new(home);
         let mut other = Tree::new(CpuId::new(4).unwrap());
-        // Ordered by offset, which does not wrap, then by arrival.
-        let mut model: BTreeMap<(u64, u64), (usize, Entry)> = BTreeMap::new();
+        // Eligible ones by finish, then the others by start, as offsets, which do not wrap; then
+        // by arrival.
+        let mut model: BTreeMap<(bool, u64, u64), (usize, Entry)> = BTreeMap::new();
+        let mut now = 0;
         for (sequence, op) in ops.into_iter().enumerate() {
             let sequence = sequence as u64;
             match op {
-                Op::Insert { who, offset } => {
+                Op::Insert { who, offset, length } => {
                     if !model.values().any(|v| v.0 == who) {
-                        let e = entry(base, offset, sequence);
-                        tree.insert(NodeRef(&nodes[who]), e);
-                        model.insert((offset, sequence), (who, e));
+                        let e = entry(base, offset, length, sequence);
+                        if offset <= now {
+                            tree.insert(NodeRef(&nodes[who]), e);
+                            model.insert((false, offset + length, sequence), (who, e));
+                        } else {
+                            tree.insert_early(NodeRef(&nodes[who]), e);
+                            model.insert((true, offset, sequence), (who, e));
+                        }
+                    }
+                }
+                Op::Settle { offset } => {
+                    now = now.max(offset);
+                    tree.settle(VirtualTime::from_bits(base.wrapping_add(now)));
+                    let due: Vec<_> =
+                        model.range((true, 0, 0)..=(true, now, u64::MAX)).map(|e| *e.0).collect();
+                    for key in due {
+                        let (who, e) = model.remove(&key).unwrap();
+                        let finish = e.tag.finish.to_bits().wrapping_sub(base);
+                        model.insert((false, finish, e.sequence), (who, e));
                     }
                 }
                 Op::Remove { who } => {
@@ -65,10 +86,11 @@ proptest! {
                 }
             }
             let mut next = tree.first();
-            for (who, e) in model.values() {
+            for ((is_early, ..), (who, e)) in &model {
                 let (item, found) = next.expect("the tree has as many as the model");
                 prop_assert_eq!((item.0.thread() as usize, found), (*who, *e));
                 prop_assert_eq!(tree.entry(item), Some(*e));
+                prop_assert_eq!(tree.is_early(item), *is_early);
                 prop_assert_eq!(other.entry(item), None);
                 prop_assert_eq!(other.after(item), None);
                 next = tree.after(item);

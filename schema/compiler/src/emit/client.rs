@@ -25,9 +25,11 @@ pub fn emit(out: &mut String, schema: &Schema, interface: &Interface) {
         let mut fields = String::new();
         for field in &params.fields {
             let member = names::member(&field.name);
-            let _ = write!(arguments, ", {member}: {}", field_type(schema, field, "'_"));
+            let _ = write!(arguments, ", {member}: {}", field_type(schema, field, "'p"));
             let _ = write!(fields, "{member}, ");
         }
+        // One lifetime for all of them: lists are invariant in theirs.
+        let generics = if params.borrows(schema) { "<'p>" } else { "" };
         let transfers = if params.has_capability(schema) {
             arguments.push_str(", transfers: &[::schema_wire::Transfer]");
             "transfers"
@@ -54,7 +56,7 @@ pub fn emit(out: &mut String, schema: &Schema, interface: &Interface) {
         }
         let _ = writeln!(
             out,
-            "    pub fn {}(&mut self{arguments}) -> Result<{returns}, ::schema_wire::CallError> {{\n        \
+            "    pub fn {}{generics}(&mut self{arguments}) -> Result<{returns}, ::schema_wire::CallError> {{\n        \
              let params = {params_path} {{ {fields}}};\n        \
              let reply = self.transport.call(self.target, {ordinal}, &params, {transfers})?;\n        \
              {decode}\n    }}",

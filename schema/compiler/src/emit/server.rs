@@ -39,7 +39,7 @@ pub fn emit(out: &mut String, schema: &Schema, interface: &Interface) {
         if results.borrows(schema) {
             let _ = writeln!(
                 methods,
-                "    ///\n    /// `room` is how many bytes of text and data, each rounded up to 8, the caller can take."
+                "    ///\n    /// `room` is how many bytes of text, data and lists, each rounded up to 8, the caller can take."
             );
         }
         let _ = writeln!(

@@ -33,6 +33,7 @@ pub fn emit(out: &mut String, schema: &Schema, structure: &Struct) {
     let mut fixed =
         format!("{}", 8 * (u32::from(structure.data_words) + u32::from(structure.pointers)));
     let mut variable = "0usize".to_owned();
+    let mut checks = String::new();
     let mut writes = String::new();
     let mut reads = String::new();
     for field in &structure.fields {
@@ -88,6 +89,12 @@ pub fn emit(out: &mut String, schema: &Schema, structure: &Struct) {
                     variable,
                     ".saturating_add(::schema_wire::Value::variable_bytes(&self.{member}))"
                 );
+                if inner.has_list(&schema.structs) {
+                    let _ = writeln!(
+                        checks,
+                        "        ::schema_wire::Value::check_lists(&self.{member})?;"
+                    );
+                }
                 (
                     format!(
                         "let inner = writer.child(at, {offset}, {}, {})?;\n        \
@@ -95,6 +102,14 @@ pub fn emit(out: &mut String, schema: &Schema, structure: &Struct) {
                         inner.data_words, inner.pointers
                     ),
                     format!("::schema_wire::Value::read({getter}?)?"),
+                )
+            }
+            Kind::NumberList(_) | Kind::StructList(_) => {
+                let _ = write!(variable, ".saturating_add(self.{member}.bytes())");
+                let _ = writeln!(checks, "        self.{member}.check()?;");
+                (
+                    format!("self.{member}.write(writer, at, {offset})?;"),
+                    format!("::schema_wire::List::received({getter}?)"),
                 )
             }
             Kind::Capability => (
@@ -111,7 +126,9 @@ pub fn emit(out: &mut String, schema: &Schema, structure: &Struct) {
          type Stock = {stock}::Owned;\n    \
          const DATA_WORDS: u16 = {data_words};\n    const POINTERS: u16 = {pointers};\n    \
          const FIXED_BYTES: usize = {fixed};\n    const IS_VARIABLE: bool = {is_variable};\n    \
+         const HAS_LISTS: bool = {has_lists};\n    \
          fn variable_bytes(&self) -> usize {{\n        {variable}\n    }}\n    \
+         fn check_lists(&self) -> Result<(), ::schema_wire::WireError> {{\n{checks}        Ok(())\n    }}\n    \
          #[inline]\n    \
          fn write(&self, writer: &mut ::schema_wire::Writer<'_>, at: ::schema_wire::Place) \
          -> Result<(), ::schema_wire::WireError> {{\n{writes}        Ok(())\n    }}\n    \
@@ -122,5 +139,34 @@ pub fn emit(out: &mut String, schema: &Schema, structure: &Struct) {
         data_words = structure.data_words,
         pointers = structure.pointers,
         is_variable = structure.borrows(schema),
+        has_lists = structure.has_list(&schema.structs),
+    );
+    if schema.elements.contains(&structure.id) {
+        element(out, structure, borrow);
+    }
+}
+
+/// Writes how the struct is an element of lists.
+fn element(out: &mut String, structure: &Struct, borrow: &str) {
+    let _ = writeln!(
+        out,
+        "impl<'a> ::schema_wire::Element<'a> for {name}{borrow} {{\n    \
+         type Reader = ::schema_wire::capnp::struct_list::Reader<'a, {stock}::Owned>;\n    \
+         const LAYOUT: ::schema_wire::ElementLayout = \
+         ::schema_wire::ElementLayout::Struct({data_words}, {pointers});\n    \
+         fn count(reader: Self::Reader) -> u32 {{ reader.len() }}\n    \
+         fn read_at(reader: Self::Reader, index: u32) -> Result<Self, ::schema_wire::WireError> {{\n        \
+         ::schema_wire::Value::read(reader.get(index))\n    }}\n    \
+         fn extra_bytes(&self) -> usize {{\n        \
+         <Self as ::schema_wire::Value<'a>>::FIXED_BYTES - {own} \
+         + ::schema_wire::Value::variable_bytes(self)\n    }}\n    \
+         fn write_at(&self, writer: &mut ::schema_wire::Writer<'_>, at: ::schema_wire::Place) \
+         -> Result<(), ::schema_wire::WireError> {{\n        \
+         ::schema_wire::Value::write(self, writer, at)\n    }}\n}}",
+        name = structure.name,
+        stock = structure.stock,
+        data_words = structure.data_words,
+        pointers = structure.pointers,
+        own = 8 * (u32::from(structure.data_words) + u32::from(structure.pointers)),
     );
 }

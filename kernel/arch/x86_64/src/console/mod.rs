@@ -122,6 +122,22 @@ pub fn print(text: fmt::Arguments<'_>) {
     let _ = CONSOLE.lock().write_fmt(text);
 }
 
+/// Prints a program's bytes, which are UTF-8 if they are to be read: what is not shows as such.
+pub fn print_bytes(bytes: &[u8]) {
+    let mut console = CONSOLE.lock();
+    for chunk in bytes.utf8_chunks() {
+        console.put(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            console.put("\u{fffd}");
+        }
+    }
+}
+
+/// A byte somebody typed, if there is one.
+pub fn read_byte() -> Option<u8> {
+    CONSOLE.lock().serial.as_mut().and_then(SerialPort::read_byte)
+}
+
 /// Prints a line with the time and the part of the kernel that says it.
 pub fn line(area: &str, text: fmt::Arguments<'_>) {
     let mut console = CONSOLE.lock();

@@ -48,6 +48,11 @@ impl SerialPort {
         }
     }
 
+    /// A byte that has arrived, if one has.
+    pub(super) fn read_byte(&mut self) -> Option<u8> {
+        self.uart.try_receive_byte().ok()
+    }
+
     /// Sends text with the line ends a terminal wants.
     pub(super) fn write_text(&mut self, text: &str) {
         for (i, line) in text.split('\n').enumerate() {

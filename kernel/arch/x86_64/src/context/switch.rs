@@ -65,16 +65,20 @@ unsafe fn go(next: &'static Context, after: After, data: u64, state: State) {
     // SAFETY: both contexts are running as far as others are concerned, and so this CPU's alone.
     // Areas and stacks are those given to `prepare`, which stay until the context is taken apart.
     unsafe {
-        let area = *previous.fpu.get();
-        if area != 0 {
-            fpu::save(area);
+        let saved_area = *previous.fpu.get();
+        if saved_area != 0 {
+            fpu::save(saved_area);
         }
         change_space(cpu, next);
         let area = *next.fpu.get();
         if area != 0 {
             fpu::restore(area);
             cpu.set_user_entry_stack(*next.entry_stack.get());
-            cpu::write_fs_base(next.fs_base.load(Ordering::Relaxed));
+            let base = next.fs_base.load(Ordering::Relaxed);
+            // A user thread's base is in the register while it runs; idle leaves it as it was.
+            if saved_area == 0 || base != previous.fs_base.load(Ordering::Relaxed) {
+                cpu::write_fs_base(base);
+            }
         }
         cpu.current.store(core::ptr::from_ref(next).cast_mut(), Ordering::Relaxed);
         let to = *next.stack_pointer.get();

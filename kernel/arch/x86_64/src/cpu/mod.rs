@@ -38,6 +38,14 @@ pub fn wait_for_interrupt() {
     unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
 }
 
+/// Lets interrupts that are pending in, and turns them off again: a preemption point. No lock is
+/// held here (invariant CPU-4).
+pub fn let_interrupts_in() {
+    // `sti` holds interrupts back for one instruction, so there is one more.
+    // SAFETY: interrupt handlers of this kernel leave everything as they found it.
+    unsafe { asm!("sti", "nop", "nop", "cli", options(nostack)) };
+}
+
 /// The stack pointer, about where the caller has it.
 pub fn stack_pointer() -> u64 {
     let rsp: u64;

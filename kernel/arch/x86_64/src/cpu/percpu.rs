@@ -132,6 +132,7 @@ impl PerCpu {
     }
 
     /// Its number, 0 for the boot CPU.
+    #[inline]
     pub fn index(&self) -> u32 {
         self.index.load(Ordering::Relaxed)
     }
@@ -221,6 +222,7 @@ impl PerCpu {
 }
 
 /// The block of the CPU this runs on.
+#[inline]
 pub fn this() -> &'static PerCpu {
     let address: *const PerCpu;
     // SAFETY: every CPU loads its GS base before it runs code that asks (invariant CPU-2); the

@@ -9,4 +9,4 @@ pub use hpet::Hpet;
 pub(crate) use oneshot::{OneShotTimer, timer_fired};
 pub use oneshot::{TimerSource, arm, arm_from, armed_ns, disarm, init_timer};
 pub(crate) use tsc::mark_boot;
-pub use tsc::{Source, calibrate, now_ns, rate, ticks, ticks_to_ns};
+pub use tsc::{Source, calibrate, clock_ns, now_ns, origin, rate, ticks, ticks_to_ns};

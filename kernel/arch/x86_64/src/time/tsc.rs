@@ -11,6 +11,8 @@ use spin::Once;
 /// Counter at the kernel's first instruction: the origin of its clock.
 static BOOT: AtomicU64 = AtomicU64::new(0);
 static RATE: Once<Rate> = Once::new();
+/// The rate again, as the switch path reads it: nanoseconds per tick times 2³², 0 before it is known.
+static NS_PER_TICK_Q32: AtomicU64 = AtomicU64::new(0);
 
 /// How long one round of measuring takes, in counter ticks of the reference per second: 1/500 s.
 /// Three rounds; sharp samples make two milliseconds enough for one part in ten thousand.
@@ -48,6 +50,7 @@ impl fmt::Display for Source {
 }
 
 /// The counter now. Later instructions do not run before it is read.
+#[inline]
 pub fn ticks() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: reading the counter has no effect; CR4.TSD does not bind the kernel. The fence
@@ -77,7 +80,9 @@ pub fn calibrate(hpet: Option<&Hpet>, from_loader: Option<u64>) -> Option<(Rate,
         (from_loader?, Source::Loader)
     };
     let rate = Rate::from_hz(hz)?;
-    Some((*RATE.call_once(|| rate), source))
+    let rate = *RATE.call_once(|| rate);
+    NS_PER_TICK_Q32.store(rate.ns_per_tick_q32(), Ordering::Relaxed);
+    Some((rate, source))
 }
 
 /// Three measurements against a reference counter; the middle one.
@@ -116,11 +121,32 @@ pub fn rate() -> Option<Rate> {
 }
 
 /// Nanoseconds since the kernel was entered, once the rate is known.
+#[inline]
 pub fn now_ns() -> Option<u64> {
     ticks_to_ns(ticks())
 }
 
+/// The same on a path that runs only once the rate is known; 0 before.
+#[inline]
+pub fn clock_ns() -> u64 {
+    let rate = NS_PER_TICK_Q32.load(Ordering::Relaxed);
+    core_clock::scale_q32(ticks().wrapping_sub(BOOT.load(Ordering::Relaxed)), rate)
+}
+
+/// The clock as numbers: the counter at time 0, and nanoseconds per tick times 2³².
+pub fn origin() -> Option<(u64, u64)> {
+    let rate = NS_PER_TICK_Q32.load(Ordering::Relaxed);
+    (rate != 0).then(|| (BOOT.load(Ordering::Relaxed), rate))
+}
+
 /// A counter value as nanoseconds since the kernel was entered.
+#[inline]
 pub fn ticks_to_ns(ticks: u64) -> Option<u64> {
-    Some(rate()?.ns(ticks.saturating_sub(BOOT.load(Ordering::Relaxed))))
+    match NS_PER_TICK_Q32.load(Ordering::Relaxed) {
+        0 => None,
+        rate => {
+            let since_boot = ticks.saturating_sub(BOOT.load(Ordering::Relaxed));
+            Some(core_clock::scale_q32(since_boot, rate))
+        }
+    }
 }

@@ -1,0 +1,138 @@
+//! The two SQEs that a fast path looks for: checked in a few instructions, from the same words.
+//!
+//! A simple CALL or RETURN has its message inline on both sides, and nothing else. What these
+//! checks accept, [`decode`](crate::decode()) accepts as the same operation (a test holds them
+//! against each other); what they refuse is for it to tell apart.
+
+use abi_types::{CapSlot, INLINE_BYTES, Opcode, ReplyToken, SqeFlags};
+
+use crate::pass::Head;
+
+/// A CALL with an inline message, without deadline or capabilities, whose results come inline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimpleCall {
+    /// The capability.
+    pub target: CapSlot,
+    /// The method's ordinal.
+    pub method: u16,
+    /// The inline slot of the parameters.
+    pub slot: u16,
+    /// Their bytes.
+    pub length: u32,
+}
+
+/// A RETURN of inline results, then a receive into the completion's inline slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimpleAnswer {
+    /// The call that is answered.
+    pub token: ReplyToken,
+    /// The endpoint to receive from.
+    pub endpoint: CapSlot,
+    /// The inline slot of the results.
+    pub slot: u16,
+    /// Their bytes.
+    pub length: u32,
+}
+
+/// Opcode and flags of the first word.
+const OPERATION: u64 = 0xffff;
+const CALL: u64 = Opcode::Call as u64;
+/// Opcode, flags and method of the first word.
+const OPERATION_AND_METHOD: u64 = 0xffff_ffff;
+const RETURN_THEN_RECV: u64 = Opcode::Return as u64 | (SqeFlags::THEN_RECV as u64) << 8;
+/// Where the inline slot's number begins in the word of places; what is below must be zero.
+const SLOT_SHIFT: u32 = 48;
+
+/// Slot and length, if the rest of the word of places is zero and both are in bounds.
+#[inline(always)]
+fn payload(first: u64, places: u64, slots: u32) -> Option<(u16, u32)> {
+    let length = (first >> 32) as u32;
+    let slot = (places >> SLOT_SHIFT) as u32;
+    let fits = length <= INLINE_BYTES as u32 && slot < slots && places << (64 - SLOT_SHIFT) == 0;
+    fits.then_some((slot as u16, length))
+}
+
+impl Head {
+    /// The SQE as a simple CALL on a ring with that many inline slots.
+    #[inline(always)]
+    pub fn simple_call(&self, slots: u32) -> Option<SimpleCall> {
+        let [first, _, cap, deadline, address, result_address, places, last] = self.words;
+        if first & OPERATION != CALL || deadline | address | result_address | last != 0 {
+            return None;
+        }
+        let (slot, length) = payload(first, places, slots)?;
+        let target = CapSlot::from_bits(cap);
+        Some(SimpleCall { target, method: (first >> 16) as u16, slot, length })
+    }
+
+    /// The SQE as a simple RETURN on a ring with that many inline slots.
+    #[inline(always)]
+    pub fn simple_answer(&self, slots: u32) -> Option<SimpleAnswer> {
+        let [first, _, cap, token, address, result_address, places, last] = self.words;
+        let is_it = first & OPERATION_AND_METHOD == RETURN_THEN_RECV;
+        if !is_it || address | result_address | last != 0 {
+            return None;
+        }
+        let (slot, length) = payload(first, places, slots)?;
+        let token = ReplyToken::from_bits(token);
+        Some(SimpleAnswer { token, endpoint: CapSlot::from_bits(cap), slot, length })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Bounds, Payload, Request, Room, decode};
+
+    const SLOTS: u32 = 8;
+    const BOUNDS: Bounds = Bounds { slots: SLOTS, params_bytes: 4096, result_bytes: 4096 };
+
+    /// Every way one word can differ from a simple SQE, and every pair of such ways.
+    fn variants(base: [u64; 8]) -> impl Iterator<Item = [u64; 8]> {
+        let flips = (0..512_usize).chain([512]);
+        flips.clone().flat_map(move |a| {
+            let flips = flips.clone();
+            flips.map(move |b| {
+                let mut words = base;
+                for bit in [a, b] {
+                    if let Some(word) = words.get_mut(bit / 64) {
+                        *word ^= 1 << (bit % 64);
+                    }
+                }
+                words
+            })
+        })
+    }
+
+    #[test]
+    fn what_is_simple_is_decoded_the_same() {
+        let call = [CALL | 7 << 16 | 64 << 32, 5, 0x1_0000_0003, 0, 0, 0, 3 << SLOT_SHIFT, 0];
+        let answer = [RETURN_THEN_RECV | 128 << 32, 5, 0x1_0000_0003, 9, 0, 0, 0, 0];
+        let mut simple = 0;
+        for words in variants(call).chain(variants(answer)) {
+            let head = Head::of(words);
+            let decoded = decode(words, &BOUNDS);
+            if let Some(found) = head.simple_call(SLOTS) {
+                simple += 1;
+                let Ok(Request::Call(call)) = decoded else { panic!("{words:x?} is no CALL") };
+                let params = Payload::Inline { slot: found.slot, length: found.length };
+                assert_eq!((call.target(), call.method()), (found.target, found.method));
+                assert_eq!((call.params(), call.results()), (params, Room::Inline));
+                assert_eq!((call.deadline_ns(), call.transfers()), (0, 0));
+            }
+            if let Some(found) = head.simple_answer(SLOTS) {
+                simple += 1;
+                let Ok(Request::Return(answer)) = decoded else {
+                    panic!("{words:x?} is no RETURN")
+                };
+                let results = Payload::Inline { slot: found.slot, length: found.length };
+                let recv = answer.then().unwrap();
+                assert_eq!((answer.token(), recv.endpoint()), (found.token, found.endpoint));
+                assert_eq!((answer.results(), recv.room()), (results, Room::Inline));
+                assert_eq!((answer.exception(), answer.transfers()), (None, 0));
+            }
+        }
+        // User data, target, token, method, length and slot may be anything in bounds.
+        assert!(simple > 10_000, "{simple}");
+    }
+}

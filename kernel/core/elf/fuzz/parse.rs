@@ -1,0 +1,28 @@
+//! Fuzzes the parser; what it accepts must lie in the file and in the image's range, in order.
+#![no_main]
+
+use core_elf::{Image, limits};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let Ok(image) = Image::parse(input) else { return };
+    let mut end = limits::FIRST_VADDR;
+    let mut total = 0;
+    for segment in image.segments() {
+        assert!(segment.start >= end && segment.end() > segment.start);
+        assert!(segment.offset + segment.bytes.len() as u64 <= segment.pages * 4096);
+        let (zeros, bytes) = segment.page(segment.pages - 1);
+        assert!(zeros + bytes.len() <= 4096);
+        end = segment.end();
+        total += segment.pages;
+    }
+    assert!(end <= limits::END_VADDR && total * 4096 <= limits::IMAGE_BYTES);
+    assert_eq!(total, image.pages());
+    assert_eq!(image.segments().iter().filter(|s| s.is_code(image.entry())).count(), 1);
+    if let Some(tls) = image.tls() {
+        let layout = tls.layout();
+        assert!(layout.image + tls.memory_size <= layout.thread_pointer);
+        assert!(tls.image.len() as u64 <= tls.memory_size);
+        assert_eq!(layout.thread_pointer % tls.align, 0);
+    }
+});

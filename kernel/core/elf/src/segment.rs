@@ -1,0 +1,46 @@
+//! One range of pages of an image.
+
+use core_address::PAGE_SIZE;
+use core_paging::Access;
+
+/// Pages with one kind of access: `bytes` from `offset` in the first page on, zero elsewhere.
+///
+/// Segments of one image share no page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// First address, a multiple of the page size.
+    pub start: u64,
+    /// Pages, at least one.
+    pub pages: u64,
+    /// What the program may do with them.
+    pub access: Access,
+    /// What the file holds of them.
+    pub bytes: &'a [u8],
+    /// Where `bytes` goes, from `start`; less than a page.
+    pub offset: u64,
+}
+
+impl Segment<'_> {
+    /// First address past the pages.
+    pub const fn end(&self) -> u64 {
+        self.start + self.pages * PAGE_SIZE
+    }
+
+    /// Whether an instruction from the file can be at the address.
+    pub fn is_code(&self, address: u64) -> bool {
+        let at = address.checked_sub(self.start + self.offset);
+        self.access == Access::Execute && at.is_some_and(|at| at < self.bytes.len() as u64)
+    }
+
+    /// What page number `page` begins with: how many zeros, then which bytes of the file. The
+    /// rest of the page is zero.
+    pub fn page(&self, page: u64) -> (usize, &[u8]) {
+        let from = page.saturating_mul(PAGE_SIZE);
+        let zeros = self.offset.saturating_sub(from).min(PAGE_SIZE);
+        let skipped = from.saturating_sub(self.offset);
+        let rest = usize::try_from(skipped).ok().and_then(|skipped| self.bytes.get(skipped..));
+        let rest = rest.unwrap_or(&[]);
+        let room = (PAGE_SIZE - zeros) as usize;
+        (zeros as usize, rest.get(..room).unwrap_or(rest))
+    }
+}

@@ -1,0 +1,70 @@
+//! Which CPUs have an address space loaded.
+
+use abi_sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::CpuSet;
+
+/// CPUs in one word.
+const WORD: usize = 64;
+
+/// The CPUs that may have translations of one address space; part of the space.
+#[derive(Debug)]
+pub struct Residents([AtomicU64; 2]);
+
+impl Residents {
+    /// None.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self([AtomicU64::new(0), AtomicU64::new(0)])
+    }
+
+    /// None.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self([AtomicU64::new(0), AtomicU64::new(0)])
+    }
+
+    /// CPU `cpu` is about to load the root.
+    #[inline]
+    pub fn enter(&self, cpu: usize) {
+        if let Some(word) = self.0.get(cpu / WORD) {
+            word.fetch_or(1 << (cpu % WORD), Ordering::Relaxed);
+        }
+        // The CPU's half of the pair with the fence in `look`: said, fence, tables walked.
+        fence(Ordering::SeqCst);
+    }
+
+    /// CPU `cpu` has loaded another root.
+    #[inline]
+    pub fn leave(&self, cpu: usize) {
+        if let Some(word) = self.0.get(cpu / WORD) {
+            // Release: pairs with the Acquire in `look`; its uses of the space come before the
+            // reuse of what it does not have to flush any more.
+            word.fetch_and(!(1 << (cpu % WORD)), Ordering::Release);
+        }
+    }
+
+    /// Who has it loaded, for whoever has changed the tables.
+    #[inline]
+    pub(crate) fn look(&self) -> CpuSet {
+        // The changer's half of the pair with the fence in `enter`: tables changed, fence, look.
+        fence(Ordering::SeqCst);
+        let [low, high] = &self.0;
+        // Acquire: pairs with the Release in `leave`.
+        let (low, high) = (low.load(Ordering::Acquire), high.load(Ordering::Acquire));
+        CpuSet::from_bits(u128::from(low) | u128::from(high) << WORD)
+    }
+
+    /// Who has it loaded, as a guess.
+    pub fn glance(&self) -> CpuSet {
+        let [low, high] = &self.0;
+        let (low, high) = (low.load(Ordering::Relaxed), high.load(Ordering::Relaxed));
+        CpuSet::from_bits(u128::from(low) | u128::from(high) << WORD)
+    }
+}
+
+impl Default for Residents {
+    fn default() -> Self {
+        Self::new()
+    }
+}

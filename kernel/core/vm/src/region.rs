@@ -1,0 +1,154 @@
+//! One region: pages, what is behind them, what may be done there.
+
+use core_paging::Access;
+
+use crate::PageRange;
+
+/// What is behind a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// Frames of the process's own.
+    Own,
+    /// A memory object.
+    Object {
+        /// Its identity, never reused.
+        id: u64,
+        /// The object's page behind the region's first.
+        first_page: u64,
+    },
+}
+
+/// The most that protecting may allow: what the mapped object's facet allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ceiling {
+    /// May be made writable.
+    pub write: bool,
+    /// May be made executable.
+    pub execute: bool,
+}
+
+impl Ceiling {
+    /// No limit beyond that of every page.
+    pub const ANY: Self = Self { write: true, execute: true };
+
+    /// Whether it permits that access.
+    pub const fn permits(self, access: Access) -> bool {
+        match access {
+            Access::Read => true,
+            Access::Write => self.write,
+            Access::Execute => self.execute,
+        }
+    }
+}
+
+/// What a region is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Nothing can be accessed there, and nothing else is put there: a guard, or room to map
+    /// into later.
+    Reserved,
+    /// Memory.
+    Mapped {
+        /// What may be done with it.
+        access: Access,
+        /// What protecting may allow.
+        ceiling: Ceiling,
+        /// What is behind it.
+        backing: Backing,
+    },
+}
+
+/// Pages in a row with one use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where it is.
+    pub range: PageRange,
+    /// What it is.
+    pub usage: Use,
+}
+
+/// A combination of rights that no page has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessError {
+    /// Writable and executable at once. Make it writable, fill it, then protect it executable.
+    WriteAndExecute,
+    /// Not readable: x86-64 pages with any access can be read. Reserve pages without access.
+    NotReadable,
+}
+
+/// The access that wishes for reading, writing and executing come to.
+pub const fn access(read: bool, write: bool, execute: bool) -> Result<Access, AccessError> {
+    match (read, write, execute) {
+        (_, true, true) => Err(AccessError::WriteAndExecute),
+        (false, _, _) => Err(AccessError::NotReadable),
+        (true, true, false) => Ok(Access::Write),
+        (true, false, true) => Ok(Access::Execute),
+        (true, false, false) => Ok(Access::Read),
+    }
+}
+
+impl Region {
+    /// Fills unused storage.
+    pub const UNUSED: Self = Self { range: PageRange::part(0, 0), usage: Use::Reserved };
+
+    /// How many of its pages are mapped: all or none.
+    pub const fn mapped_pages(&self) -> u64 {
+        match self.usage {
+            Use::Reserved => 0,
+            Use::Mapped { .. } => self.range.pages(),
+        }
+    }
+
+    /// What the page `pages` after the first is used for.
+    const fn usage_at(&self, pages: u64) -> Use {
+        match self.usage {
+            Use::Mapped { access, ceiling, backing: Backing::Object { id, first_page } } => {
+                let first_page = first_page.saturating_add(pages);
+                Use::Mapped { access, ceiling, backing: Backing::Object { id, first_page } }
+            }
+            usage => usage,
+        }
+    }
+
+    /// The part of it that is in `range`.
+    pub fn part_in(&self, range: PageRange) -> Option<Self> {
+        let inside = self.range.overlap(range)?;
+        let skipped = inside.first().saturating_sub(self.range.first());
+        Some(Self { range: inside, usage: self.usage_at(skipped) })
+    }
+
+    /// Whether `next` begins where it ends and is the same thing going on.
+    pub(crate) fn continues_in(&self, next: &Self) -> bool {
+        self.range.end() == next.range.first() && self.usage_at(self.range.pages()) == next.usage
+    }
+
+    /// It and the region it continues in.
+    pub(crate) fn joined(&self, next: &Self) -> Self {
+        Self { range: PageRange::part(self.range.first(), next.range.end()), usage: self.usage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C10: of the eight wishes, three are a page's access.
+    #[test]
+    fn write_and_execute_exclude_each_other() {
+        let mut granted = 0;
+        for bits in 0..8_u8 {
+            let (read, write, execute) = (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0);
+            match access(read, write, execute) {
+                Ok(got) => {
+                    granted += 1;
+                    assert!(read && !(write && execute));
+                    assert_eq!(got == Access::Write, write);
+                    assert_eq!(got == Access::Execute, execute);
+                }
+                Err(AccessError::WriteAndExecute) => assert!(write && execute),
+                Err(AccessError::NotReadable) => assert!(!read),
+            }
+        }
+        assert_eq!(granted, 3);
+    }
+}

@@ -1,0 +1,290 @@
+//! The list of regions and what can be done with it.
+
+use core_paging::Access;
+
+use crate::{Backing, Ceiling, PageRange, Region, Use};
+
+/// Places a change needs for a moment.
+pub(crate) const SPARE: usize = 2;
+
+/// The regions of one address space, over storage from outside.
+#[derive(Clone, Debug)]
+pub struct Regions<S> {
+    storage: S,
+    len: usize,
+    mapped_pages: u64,
+}
+
+/// The storage has no room for a region, or for those that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StorageError;
+
+/// Why nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmError {
+    /// Some page is mapped already, or for [`Regions::reserve`] reserved.
+    Occupied,
+    /// Some page is not mapped, or for [`Regions::unmap`] not reserved either.
+    NotMapped,
+    /// Some page belongs to an object whose facet does not allow this access.
+    AboveCeiling,
+    /// The object has no page that far.
+    ObjectTooShort,
+    /// More regions than there is storage for.
+    Full,
+    /// No gap is large enough.
+    NoRoom,
+}
+
+/// Pages were mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Mapped {
+    /// Where.
+    pub range: PageRange,
+    /// So many of them were reserved before.
+    pub from_reserved: u64,
+}
+
+impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
+    /// No regions.
+    pub fn new(storage: S) -> Result<Self, StorageError> {
+        if storage.as_ref().len() <= SPARE {
+            return Err(StorageError);
+        }
+        Ok(Self { storage, len: 0, mapped_pages: 0 })
+    }
+
+    /// Goes on in other storage; the old one comes back.
+    pub fn move_to(&mut self, mut storage: S) -> Result<S, StorageError> {
+        if storage.as_ref().len().saturating_sub(SPARE) < self.len {
+            return Err(StorageError);
+        }
+        for (to, from) in storage.as_mut().iter_mut().zip(self.all()) {
+            *to = *from;
+        }
+        Ok(core::mem::replace(&mut self.storage, storage))
+    }
+
+    /// All regions, in ascending order.
+    pub fn all(&self) -> &[Region] {
+        self.storage.as_ref().get(..self.len).unwrap_or_default()
+    }
+
+    /// How many regions there may be.
+    pub fn limit(&self) -> usize {
+        self.storage.as_ref().len().saturating_sub(SPARE)
+    }
+
+    /// How many pages are mapped; reserved ones are not.
+    pub fn mapped_pages(&self) -> u64 {
+        self.mapped_pages
+    }
+
+    /// The region that holds a page.
+    pub fn find(&self, page: u64) -> Option<&Region> {
+        let at = self.all().partition_point(|region| region.range.end() <= page);
+        self.all().get(at).filter(|region| region.range.first() <= page)
+    }
+
+    /// The parts of regions that lie in `range`, in ascending order.
+    pub fn pieces(&self, range: PageRange) -> impl Iterator<Item = Region> + '_ {
+        let (from, to) = self.indices(range);
+        let inside = self.all().get(from..to).unwrap_or_default();
+        inside.iter().filter_map(move |region| region.part_in(range))
+    }
+
+    /// Maps pages that are free or reserved. An object's pages are taken from the one that its
+    /// backing names, of `object_pages` in all.
+    pub fn map(
+        &mut self,
+        range: PageRange,
+        access: Access,
+        ceiling: Ceiling,
+        backing: Backing,
+        object_pages: u64,
+    ) -> Result<Mapped, VmError> {
+        if !ceiling.permits(access) {
+            return Err(VmError::AboveCeiling);
+        }
+        if let Backing::Object { first_page, .. } = backing {
+            match first_page.checked_add(range.pages()) {
+                Some(end) if end <= object_pages => {}
+                _ => return Err(VmError::ObjectTooShort),
+            }
+        }
+        let usage = Use::Mapped { access, ceiling, backing };
+        let mut reserved = 0_u64;
+        for piece in self.pieces(range) {
+            if piece.usage != Use::Reserved {
+                return Err(VmError::Occupied);
+            }
+            reserved = reserved.saturating_add(piece.range.pages());
+        }
+        self.replace(Region { range, usage })?;
+        self.mapped_pages = self.mapped_pages.saturating_add(range.pages());
+        Ok(Mapped { range, from_reserved: reserved })
+    }
+
+    /// Maps frames of the process's own.
+    pub fn map_own(&mut self, range: PageRange, access: Access) -> Result<Mapped, VmError> {
+        self.map(range, access, Ceiling::ANY, Backing::Own, 0)
+    }
+
+    /// Keeps free pages without access.
+    pub fn reserve(&mut self, range: PageRange) -> Result<(), VmError> {
+        if self.pieces(range).next().is_some() {
+            return Err(VmError::Occupied);
+        }
+        self.replace(Region { range, usage: Use::Reserved })
+    }
+
+    /// Frees pages, all of which are mapped or reserved. `gone` is told each piece that was
+    /// mapped.
+    pub fn unmap(&mut self, range: PageRange, mut gone: impl FnMut(Region)) -> Result<(), VmError> {
+        self.check_covered(range, |_| Ok(()))?;
+        let mut pages = 0_u64;
+        self.rewrite(
+            range,
+            |_| None,
+            |piece| {
+                pages = pages.saturating_add(piece.mapped_pages());
+                if piece.usage != Use::Reserved {
+                    gone(piece);
+                }
+            },
+        )?;
+        self.mapped_pages = self.mapped_pages.saturating_sub(pages);
+        Ok(())
+    }
+
+    /// Changes what may be done with pages, all of which are mapped. `changed` is told each
+    /// piece whose access is another, as it is now.
+    pub fn protect(
+        &mut self,
+        range: PageRange,
+        access: Access,
+        mut changed: impl FnMut(Region),
+    ) -> Result<(), VmError> {
+        self.check_covered(range, |piece| match piece.usage {
+            Use::Reserved => Err(VmError::NotMapped),
+            Use::Mapped { ceiling, .. } if !ceiling.permits(access) => Err(VmError::AboveCeiling),
+            Use::Mapped { .. } => Ok(()),
+        })?;
+        let with_access = |piece: Region| match piece.usage {
+            Use::Mapped { ceiling, backing, .. } => Use::Mapped { access, ceiling, backing },
+            usage => usage,
+        };
+        self.rewrite(
+            range,
+            |piece| Some(with_access(piece)),
+            |piece| {
+                let usage = with_access(piece);
+                if piece.usage != usage {
+                    changed(Region { range: piece.range, usage });
+                }
+            },
+        )
+    }
+
+    /// Takes out at most `most` regions, from the lowest on; `true` when none is left.
+    pub fn drain(&mut self, most: usize, mut gone: impl FnMut(Region)) -> bool {
+        let taken = most.min(self.len);
+        for region in self.all().iter().take(taken).filter(|r| r.usage != Use::Reserved) {
+            gone(*region);
+        }
+        let pages = self.all().iter().take(taken).map(Region::mapped_pages).sum();
+        self.mapped_pages = self.mapped_pages.saturating_sub(pages);
+        self.close_gap(0, taken);
+        self.len == 0
+    }
+
+    /// Checks what holds after every operation.
+    pub fn check_invariants(&self) -> Result<(), &'static str> {
+        if self.len > self.limit() {
+            return Err("more regions than the limit");
+        }
+        for region in self.all() {
+            if PageRange::from_page(region.range.first(), region.range.pages()).is_err() {
+                return Err("a region outside user memory or in the kernel's areas");
+            }
+            if let Use::Mapped { access, ceiling, .. } = region.usage
+                && !ceiling.permits(access)
+            {
+                return Err("a region with more access than its object's facet allows");
+            }
+        }
+        for (one, next) in self.all().iter().zip(self.all().iter().skip(1)) {
+            if one.range.end() > next.range.first() {
+                return Err("regions overlap or are out of order");
+            }
+            if one.continues_in(next) {
+                return Err("neighbours that continue each other are two regions");
+            }
+        }
+        if self.all().iter().map(Region::mapped_pages).sum::<u64>() != self.mapped_pages {
+            return Err("the count of mapped pages is wrong");
+        }
+        Ok(())
+    }
+
+    /// Every page of `range` is in a region, and each piece passes.
+    fn check_covered(
+        &self,
+        range: PageRange,
+        check: impl Fn(&Region) -> Result<(), VmError>,
+    ) -> Result<(), VmError> {
+        let mut next = range.first();
+        for piece in self.pieces(range) {
+            if piece.range.first() != next {
+                return Err(VmError::NotMapped);
+            }
+            check(&piece)?;
+            next = piece.range.end();
+        }
+        if next == range.end() { Ok(()) } else { Err(VmError::NotMapped) }
+    }
+
+    /// The numbers of the regions that overlap `range`, from, and up to but not including.
+    pub(crate) fn indices(&self, range: PageRange) -> (usize, usize) {
+        let all = self.all();
+        let from = all.partition_point(|region| region.range.end() <= range.first());
+        let to = all.partition_point(|region| region.range.first() < range.end());
+        (from, to.max(from))
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<Region> {
+        self.all().get(at).copied()
+    }
+
+    pub(crate) fn put(&mut self, at: usize, region: Region) {
+        if let Some(place) = self.storage.as_mut().get_mut(at) {
+            *place = region;
+        }
+    }
+
+    /// Makes room for one region at number `at`.
+    pub(crate) fn open_gap(&mut self, at: usize) {
+        debug_assert!(self.len < self.storage.as_ref().len() && at <= self.len);
+        let end = self.len.saturating_add(1);
+        // The first of them is where the gap is; it is filled next.
+        if let Some(moved) = self.storage.as_mut().get_mut(at..end) {
+            moved.copy_within(..moved.len().saturating_sub(1), 1);
+            self.len = end;
+        }
+    }
+
+    /// Takes out the regions from number `from` up to, not including, `to`.
+    pub(crate) fn close_gap(&mut self, from: usize, to: usize) {
+        let count = to.saturating_sub(from);
+        if count == 0 {
+            return;
+        }
+        if let Some(moved) = self.storage.as_mut().get_mut(from..self.len)
+            && count <= moved.len()
+        {
+            moved.copy_within(count.., 0);
+            self.len = self.len.saturating_sub(count);
+        }
+    }
+}

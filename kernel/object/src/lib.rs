@@ -1,0 +1,25 @@
+//! The interfaces the kernel serves itself: one file each, as in `schema/`.
+//!
+//! A file holds the server of its interface and the trait it is written over: what the server needs
+//! of the rest of the kernel, in a few functions. So what a method answers to which parameters is
+//! here, and runs on the host as it does in the kernel; waiting, waking, memory and devices are
+//! behind the trait, in `kernel/sys/src/object`.
+//!
+//! A method that cannot answer at once arranges for its completion through the trait and returns
+//! `NoResult::Later`. An exception leaves everything as it was.
+#![no_std]
+
+pub mod console;
+pub mod endpoint;
+pub mod system_info;
+pub mod thread_control;
+pub mod thread_handle;
+pub mod thread_spawner;
+pub mod timer;
+
+use schema_wire::{Exception, ExceptionKind, NoResult};
+
+/// An exception with this sentence.
+fn refuse(kind: ExceptionKind, why: &str) -> NoResult {
+    NoResult::Exception(Exception::new(kind, why))
+}

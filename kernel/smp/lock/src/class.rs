@@ -1,0 +1,147 @@
+//! Lock classes: in which order locks are taken, and how often.
+//!
+//! In checked builds each CPU keeps the set of classes it holds. Taking a lock whose class does
+//! not come after all of them ends the kernel with both names, before it waits: an order that
+//! could lead to a deadlock is found the first time it happens, not the first time it locks up.
+//! Acquisitions are counted per class and CPU. In other builds none of this exists.
+
+/// What a lock protects. A CPU that holds a lock takes only locks of later classes; so of each
+/// class one at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LockClass {
+    /// Shared by all CPUs, and taken by none on the way from one thread to the next: pick,
+    /// requeue, block, wake, hand-off, look-up, timer arm and cancel count none of it.
+    Global,
+    /// An endpoint, or another object that threads call.
+    Endpoint,
+    /// A scheduling context.
+    Context,
+    /// A CPU's run queue. Never two at once.
+    Queue,
+    /// A ring's completion queue. Innermost.
+    Cq,
+    /// None of these: neither ordered nor counted.
+    Unclassed,
+}
+
+impl LockClass {
+    /// The classes that have an order, outermost first.
+    pub const ORDERED: [Self; 5] =
+        [Self::Global, Self::Endpoint, Self::Context, Self::Queue, Self::Cq];
+}
+
+#[cfg(all(checked, not(loom)))]
+pub(crate) use checks::{Mark, before, set_cpu_source, total};
+
+#[cfg(all(checked, not(loom)))]
+mod checks {
+    use super::LockClass;
+    use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+    /// CPUs that are kept book of; on others nothing is checked.
+    const CPUS: usize = 128;
+
+    /// What one CPU holds and has taken; touched by that CPU only, and read by whoever sums up.
+    #[repr(align(64))]
+    struct Line {
+        /// A bit per class.
+        held: AtomicU32,
+        taken: [AtomicU64; LockClass::ORDERED.len()],
+    }
+
+    static LINES: [Line; CPUS] = [const {
+        Line {
+            held: AtomicU32::new(0),
+            taken: [const { AtomicU64::new(0) }; LockClass::ORDERED.len()],
+        }
+    }; CPUS];
+
+    /// A `fn() -> Option<usize>`, or null.
+    static CPU_SOURCE: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+    pub fn set_cpu_source(source: fn() -> Option<usize>) {
+        // Release: pairs with the Acquire in `line`.
+        CPU_SOURCE.store(source as *mut (), Ordering::Release);
+    }
+
+    fn line() -> Option<&'static Line> {
+        // Acquire: pairs with the Release in `set_cpu_source`.
+        let source = CPU_SOURCE.load(Ordering::Acquire);
+        if source.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so it is what `set_cpu_source` stored, of exactly this type.
+        let source: fn() -> Option<usize> = unsafe { core::mem::transmute(source) };
+        LINES.get(source()?)
+    }
+
+    /// Checks that a lock of this class may be taken now.
+    pub fn before(class: LockClass) {
+        if class == LockClass::Unclassed {
+            return;
+        }
+        if let Some(line) = line() {
+            let held = line.held.load(Ordering::Relaxed);
+            let later = held >> class as u32;
+            assert!(
+                later == 0,
+                "lock order: {class:?} is taken while {:?} is held; take it before",
+                LockClass::ORDERED.get((class as u32 + later.trailing_zeros()) as usize),
+            );
+        }
+    }
+
+    /// That a lock of a class is held, from its acquisition to its release.
+    #[derive(Debug)]
+    pub struct Mark(LockClass);
+
+    impl Mark {
+        pub fn new(class: LockClass) -> Self {
+            if let (Some(line), true) = (line(), class != LockClass::Unclassed) {
+                let held = line.held.load(Ordering::Relaxed);
+                line.held.store(held | 1 << class as u32, Ordering::Relaxed);
+                if let Some(taken) = line.taken.get(class as usize) {
+                    taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+                }
+            }
+            Self(class)
+        }
+    }
+
+    impl Drop for Mark {
+        fn drop(&mut self) {
+            if let (Some(line), true) = (line(), self.0 != LockClass::Unclassed) {
+                let held = line.held.load(Ordering::Relaxed);
+                line.held.store(held & !(1 << self.0 as u32), Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub fn total(class: LockClass) -> u64 {
+        let of =
+            |line: &Line| line.taken.get(class as usize).map_or(0, |n| n.load(Ordering::Relaxed));
+        LINES.iter().map(of).fold(0, u64::wrapping_add)
+    }
+}
+
+/// Tells the checks which CPU runs; until then, and where it says `None`, nothing is checked.
+/// Does nothing in builds that do not check.
+pub fn watch(current_cpu: fn() -> Option<usize>) {
+    #[cfg(all(checked, not(loom)))]
+    set_cpu_source(current_cpu);
+    #[cfg(not(all(checked, not(loom))))]
+    let _ = current_cpu;
+}
+
+/// How many locks of a class were taken since the watch began, on all CPUs; `None` in builds that
+/// do not count.
+pub fn acquisitions(class: LockClass) -> Option<u64> {
+    #[cfg(all(checked, not(loom)))]
+    return Some(total(class));
+    #[cfg(not(all(checked, not(loom))))]
+    {
+        let _ = class;
+        None
+    }
+}

@@ -1,0 +1,122 @@
+//! Lock classes: every pair of them, in both orders; counting; threads as CPUs.
+
+use smp_lock::{LockClass, TicketLock, acquisitions, watch};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+thread_local! {
+    /// The CPU this thread stands for.
+    static CPU: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The counts are of the whole program, so tests take turns.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn on_cpu<R>(cpu: usize, body: impl FnOnce() -> R) -> R {
+    watch(|| CPU.get());
+    CPU.set(Some(cpu));
+    let result = body();
+    CPU.set(None);
+    result
+}
+
+fn lock(class: LockClass) -> TicketLock<u32> {
+    TicketLock::with_class(class, 0)
+}
+
+/// S2, design: endpoint, context, queue, completion queue; each before the next, none twice, and a
+/// shared one before all.
+#[test]
+fn each_pair_is_taken_in_one_order_only() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for (at, outer_class) in LockClass::ORDERED.into_iter().enumerate() {
+        for (inner_at, inner_class) in LockClass::ORDERED.into_iter().enumerate() {
+            let allowed = on_cpu(at, || {
+                let (outer, inner) = (lock(outer_class), lock(inner_class));
+                let _held = outer.lock();
+                catch_unwind(AssertUnwindSafe(|| *inner.lock() += 1)).is_ok()
+            });
+            assert_eq!(allowed, at < inner_at, "{inner_class:?} inside {outer_class:?}");
+        }
+    }
+}
+
+#[test]
+fn the_error_names_both_classes() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let message = on_cpu(20, || {
+        let (queue, endpoint) = (lock(LockClass::Queue), lock(LockClass::Endpoint));
+        let _held = queue.lock();
+        let error = catch_unwind(AssertUnwindSafe(|| drop(endpoint.lock()))).unwrap_err();
+        error.downcast_ref::<String>().unwrap().clone()
+    });
+    assert!(message.contains("Endpoint") && message.contains("Queue"), "{message}");
+}
+
+#[test]
+fn a_released_lock_is_no_longer_held_whatever_the_order() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    on_cpu(21, || {
+        let (context, queue, cq) =
+            (lock(LockClass::Context), lock(LockClass::Queue), lock(LockClass::Cq));
+        let first = context.lock();
+        let second = queue.lock();
+        drop(first);
+        let third = cq.lock();
+        drop(second);
+        drop(third);
+        *context.lock() += 1;
+        *queue.lock() += 1;
+    });
+}
+
+#[test]
+fn what_one_cpu_holds_does_not_bind_another() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (cq, endpoint) = (lock(LockClass::Cq), lock(LockClass::Endpoint));
+    on_cpu(22, || {
+        let _held = cq.lock();
+        std::thread::scope(|scope| {
+            scope.spawn(|| on_cpu(23, || *endpoint.lock() += 1));
+        });
+    });
+}
+
+/// Locks without a class, and CPUs nobody knows, are left alone.
+#[test]
+fn unclassed_locks_and_unknown_cpus_are_not_checked() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    on_cpu(24, || {
+        let (plain, cq) = (TicketLock::new(1), lock(LockClass::Cq));
+        let _held = cq.lock();
+        assert_eq!(*plain.lock(), 1);
+    });
+    for cpu in [128, usize::MAX] {
+        on_cpu(cpu, || {
+            let (queue, other) = (lock(LockClass::Queue), lock(LockClass::Queue));
+            let _held = queue.lock();
+            *other.lock() += 1;
+        });
+    }
+}
+
+/// S2: what is asked after a mix is the count of class Global.
+#[test]
+fn acquisitions_are_counted_per_class() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let before = LockClass::ORDERED.map(|class| acquisitions(class).unwrap());
+    for cpu in [25, 26] {
+        on_cpu(cpu, || {
+            let (endpoint, queue) = (lock(LockClass::Endpoint), lock(LockClass::Queue));
+            for _ in 0..10 {
+                let _held = endpoint.lock();
+                *queue.lock() += 1;
+            }
+        });
+    }
+    on_cpu(27, || *lock(LockClass::Global).lock() += 1);
+    let after = LockClass::ORDERED.map(|class| acquisitions(class).unwrap());
+    let taken: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    assert_eq!(taken, [1, 20, 0, 20, 0]);
+}

@@ -1,0 +1,262 @@
+//! What is kept of one operation.
+
+use abi_ring::{Payload, Room};
+use abi_sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What an operation waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The answer to a call: the service's process and the call's key there.
+    Call {
+        /// Position of the process that serves, below 2²⁴.
+        process: u32,
+        /// Which use of that position.
+        generation: u32,
+        /// The call's key, as bits.
+        key: u64,
+    },
+    /// A call: the receive's key in the thread's own service, as bits.
+    Recv {
+        /// The key.
+        key: u64,
+    },
+    /// A deadline: that of the cell's timer.
+    Sleep,
+    /// Another thread's end: its key, as bits.
+    Join {
+        /// The key.
+        thread: u64,
+    },
+    /// A wake at an address.
+    Park,
+    /// Input of the console.
+    Read,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Goes into the completion.
+    pub user_data: u64,
+    /// CALL: the method.
+    pub method: u16,
+    /// CALL: capabilities that go along.
+    pub transfers: u8,
+    /// CALL: what goes out.
+    pub payload: Payload,
+    /// Where what comes in goes.
+    pub room: Room,
+}
+
+/// The words of a cell.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Cell {
+    user_data: AtomicU64,
+    /// Method, transfers, forms of payload and room, inline slot or buffer of the payload.
+    head: AtomicU64,
+    /// Length of the payload, capacity of the room.
+    sizes: AtomicU64,
+    payload_address: AtomicU64,
+    room_address: AtomicU64,
+    /// Kind of the target, and its numbers.
+    target: AtomicU64,
+    key: AtomicU64,
+    /// One more than the position of the timer that bounds it; 0 without one.
+    timer: AtomicU64,
+}
+
+const INLINE: u64 = 0;
+const ADDRESS: u64 = 1;
+const REGISTERED: u64 = 2;
+
+const METHOD_SHIFT: u32 = 0;
+const TRANSFERS_SHIFT: u32 = 16;
+const PAYLOAD_FORM_SHIFT: u32 = 24;
+const ROOM_FORM_SHIFT: u32 = 28;
+const PAYLOAD_SLOT_SHIFT: u32 = 32;
+const ROOM_BUFFER_SHIFT: u32 = 48;
+
+impl Cell {
+    /// Keeps an operation. By the owner, before anyone else knows of it.
+    #[inline]
+    pub fn set(&self, operation: &Operation) {
+        let (payload_form, slot, length, payload_address) = match operation.payload {
+            Payload::Inline { slot, length } => (INLINE, slot, length, 0),
+            Payload::Address { address, length } => (ADDRESS, 0, length, address),
+            Payload::Registered { buffer, offset, length } => (REGISTERED, buffer, length, offset),
+        };
+        let (room_form, room_buffer, capacity, room_address) = match operation.room {
+            Room::Inline => (INLINE, 0, 0, 0),
+            Room::Address { address, capacity } => (ADDRESS, 0, capacity, address),
+            Room::Registered { buffer, offset, capacity } => (REGISTERED, buffer, capacity, offset),
+        };
+        self.user_data.store(operation.user_data, Relaxed);
+        self.head.store(
+            u64::from(operation.method) << METHOD_SHIFT
+                | u64::from(operation.transfers) << TRANSFERS_SHIFT
+                | payload_form << PAYLOAD_FORM_SHIFT
+                | room_form << ROOM_FORM_SHIFT
+                | u64::from(slot) << PAYLOAD_SLOT_SHIFT
+                | u64::from(room_buffer) << ROOM_BUFFER_SHIFT,
+            Relaxed,
+        );
+        self.sizes.store(u64::from(length) | u64::from(capacity) << 32, Relaxed);
+        // Inline operations have no addresses, and are those that have to be fast.
+        if payload_form | room_form != INLINE {
+            self.payload_address.store(payload_address, Relaxed);
+            self.room_address.store(room_address, Relaxed);
+        }
+    }
+
+    /// Keeps an operation whose message and results are inline: as [`set`](Self::set), in fewer
+    /// steps.
+    #[inline]
+    pub fn set_inline(&self, user_data: u64, method: u16, slot: u16, length: u32) {
+        self.user_data.store(user_data, Relaxed);
+        let head = u64::from(method) << METHOD_SHIFT | u64::from(slot) << PAYLOAD_SLOT_SHIFT;
+        self.head.store(head, Relaxed);
+        self.sizes.store(u64::from(length), Relaxed);
+    }
+
+    /// The operation, for whoever claimed it.
+    #[inline]
+    pub fn operation(&self) -> Operation {
+        let head = self.head.load(Relaxed);
+        let sizes = self.sizes.load(Relaxed);
+        let (length, capacity) = (sizes as u32, (sizes >> 32) as u32);
+        let slot = (head >> PAYLOAD_SLOT_SHIFT) as u16;
+        let buffer = (head >> ROOM_BUFFER_SHIFT) as u16;
+        let payload = match head >> PAYLOAD_FORM_SHIFT & 0xf {
+            INLINE => Payload::Inline { slot, length },
+            ADDRESS => Payload::Address { address: self.payload_address.load(Relaxed), length },
+            _ => Payload::Registered {
+                buffer: slot,
+                offset: self.payload_address.load(Relaxed),
+                length,
+            },
+        };
+        let room = match head >> ROOM_FORM_SHIFT & 0xf {
+            INLINE => Room::Inline,
+            ADDRESS => Room::Address { address: self.room_address.load(Relaxed), capacity },
+            _ => Room::Registered { buffer, offset: self.room_address.load(Relaxed), capacity },
+        };
+        Operation {
+            user_data: self.user_data.load(Relaxed),
+            method: (head >> METHOD_SHIFT) as u16,
+            transfers: (head >> TRANSFERS_SHIFT) as u8,
+            payload,
+            room,
+        }
+    }
+
+    /// Says that a timer bounds it. By the owner.
+    pub fn set_timer(&self, timer: u32) {
+        self.timer.store(u64::from(timer) + 1, Relaxed);
+    }
+
+    /// The timer that bounds it, under the completion lock.
+    #[inline]
+    pub fn timer(&self) -> Option<u32> {
+        self.timer.load(Relaxed).checked_sub(1).map(|timer| timer as u32)
+    }
+
+    /// No timer bounds it any more; under the completion lock.
+    #[inline]
+    pub fn clear_timer(&self) {
+        self.timer.store(0, Relaxed);
+    }
+
+    /// Whether results go to the inline slot and nothing bounds it: what the fast path serves.
+    #[inline]
+    pub fn is_inline(&self) -> bool {
+        self.head.load(Relaxed) >> ROOM_FORM_SHIFT & 0xf == INLINE && self.timer.load(Relaxed) == 0
+    }
+
+    /// The operation's user data.
+    #[inline]
+    pub fn user_data(&self) -> u64 {
+        self.user_data.load(Relaxed)
+    }
+
+    /// Says what it waits for. By the owner.
+    #[inline]
+    pub fn set_target(&self, target: Target) {
+        let (kind, number, key) = match target {
+            Target::Call { process, generation, key } => (u64::from(process) << 8, generation, key),
+            Target::Recv { key } => (1, 0, key),
+            Target::Sleep => (2, 0, 0),
+            Target::Join { thread } => (3, 0, thread),
+            Target::Park => (4, 0, 0),
+            Target::Read => (5, 0, 0),
+        };
+        self.target.store(kind & 0xffff_ffff | u64::from(number) << 32, Relaxed);
+        self.key.store(key, Relaxed);
+    }
+
+    /// What it waits for.
+    #[inline]
+    pub fn target(&self) -> Target {
+        let word = self.target.load(Relaxed);
+        let number = (word >> 32) as u32;
+        let key = self.key.load(Relaxed);
+        match word & 0xff {
+            0 => Target::Call { process: word as u32 >> 8, generation: number, key },
+            1 => Target::Recv { key },
+            2 => Target::Sleep,
+            3 => Target::Join { thread: key },
+            4 => Target::Park,
+            _ => Target::Read,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_in_comes_out() {
+        let payloads = [
+            Payload::Inline { slot: 0, length: 0 },
+            Payload::Inline { slot: u16::MAX, length: 128 },
+            Payload::Address { address: u64::MAX - 1, length: u32::MAX },
+            Payload::Registered { buffer: 7, offset: 1 << 40, length: 9 },
+        ];
+        let rooms = [
+            Room::Inline,
+            Room::Address { address: 0xdead_beef_0000, capacity: u32::MAX },
+            Room::Registered { buffer: u16::MAX, offset: 3, capacity: 5 },
+        ];
+        let cell = Cell::default();
+        for payload in payloads {
+            for room in rooms {
+                for (method, transfers) in [(0, 0), (u16::MAX, u8::MAX), (1, 8)] {
+                    let operation =
+                        Operation { user_data: 0x55 << 56 | 3, method, transfers, payload, room };
+                    cell.set(&operation);
+                    assert_eq!(cell.operation(), operation);
+                    assert_eq!(cell.user_data(), operation.user_data);
+                    if let (Payload::Inline { slot, length }, Room::Inline, 0) =
+                        (payload, room, transfers)
+                    {
+                        cell.set_inline(operation.user_data, method, slot, length);
+                        assert_eq!(cell.operation(), operation);
+                    }
+                }
+            }
+        }
+        for target in [
+            Target::Call { process: (1 << 24) - 1, generation: u32::MAX, key: u64::MAX },
+            Target::Call { process: 0, generation: 1, key: 0 },
+            Target::Recv { key: 5 },
+            Target::Sleep,
+            Target::Join { thread: 1 << 63 },
+            Target::Park,
+            Target::Read,
+        ] {
+            cell.set_target(target);
+            assert_eq!(cell.target(), target);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! One event.
+
+/// 64-bit words of a record.
+pub const RECORD_WORDS: usize = 4;
+
+/// What happened, when, and to whom; 32 bytes, little-endian, in the order of its fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The monotonic clock.
+    pub time_ns: u64,
+    /// Which event.
+    pub kind: u16,
+    /// Its category's number.
+    pub category: u16,
+    /// The thread that ran, as the kernel numbers them.
+    pub thread: u32,
+    /// What the event is about; depends on its kind.
+    pub a: u64,
+    /// More of it.
+    pub b: u64,
+}
+
+impl Record {
+    /// As words.
+    #[inline]
+    pub const fn words(&self) -> [u64; RECORD_WORDS] {
+        let kind = self.kind as u64 | (self.category as u64) << 16 | (self.thread as u64) << 32;
+        [self.time_ns, kind, self.a, self.b]
+    }
+
+    /// Of words.
+    pub const fn of(words: [u64; RECORD_WORDS]) -> Self {
+        let [time_ns, kind, a, b] = words;
+        // Truncation takes the fields apart.
+        Self {
+            time_ns,
+            kind: kind as u16,
+            category: (kind >> 16) as u16,
+            thread: (kind >> 32) as u32,
+            a,
+            b,
+        }
+    }
+}

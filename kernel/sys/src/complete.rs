@@ -1,0 +1,105 @@
+//! Completing an operation: the CQE is posted to the ring of the thread that asked, and the thread is
+//! woken if it waits for it.
+//!
+//! Whoever claimed an operation's outcome completes it, once. If the thread is gone, nothing happens.
+
+use crate::process::Party;
+use crate::system::the;
+use crate::thread::{OwnRing, Thread, Waiting};
+use crate::{sched, timers};
+use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
+use core_endpoint::Ended;
+use core_thread::{Ticket, WakeVerdict};
+use smp_pending::{Operation, Target};
+
+/// A wake that is due once the completion lock is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the thread waits for this"]
+pub struct Due {
+    generation: u32,
+    ticket: Ticket,
+}
+
+/// Whether `posted` ends the thread's wait.
+#[inline]
+pub fn due(waiting: &mut Waiting, posted: Posted) -> Option<Due> {
+    if waiting.want == 0 || posted.count < waiting.want {
+        return None;
+    }
+    waiting.want = 0;
+    Some(Due { generation: waiting.generation, ticket: Ticket::new(waiting.ticket) })
+}
+
+/// Wakes a thread whose wait has ended. `directly` asks for it to run next on this CPU.
+#[inline]
+pub fn wake(thread: &'static Thread, due: Due, directly: bool) {
+    match thread.state.wake(due.generation, due.ticket) {
+        Ok(WakeVerdict::Enqueue) if directly => sched::offer_direct(thread),
+        Ok(WakeVerdict::Enqueue) => sched::enqueue_woken(thread),
+        Ok(WakeVerdict::Noted) | Err(_) => {}
+    }
+}
+
+/// Completes an operation without a payload.
+pub fn complete(party: Party, outcome: &Outcome) {
+    complete_with(party, false, |ring, cq, credit, _| ring.kernel.post(cq, credit, outcome));
+}
+
+/// Completes an operation that a service ended by the way.
+pub fn complete_ended(what: Ended<Party, Party>) {
+    match what {
+        Ended::Call { end, status } => complete(end.caller, &Outcome::plain(status)),
+        Ended::Recv { receiver, status } => complete(receiver, &Outcome::plain(status)),
+    }
+}
+
+/// Completes an operation with the words of a payload, at most a slot.
+pub fn complete_words(party: Party, outcome: &Outcome, words: &[u64; INLINE_WORDS]) {
+    complete_with(party, false, |ring, cq, credit, _| {
+        ring.kernel.post_words(cq, credit, outcome, words)
+    });
+}
+
+/// Completes an operation as `post` does it, under the completion lock; `post` is not called if the
+/// thread is gone.
+#[inline]
+pub fn complete_with(
+    party: Party,
+    directly: bool,
+    post: impl FnOnce(&OwnRing, &mut CqProducer, Credit, &Operation) -> Posted,
+) {
+    let Some(thread) = the().thread(party.thread.slot) else { return };
+    let Some(mut completions) = thread.completions_of(party.thread.generation) else { return };
+    let Some((ring, cq, waiting)) = completions.parts() else { return };
+    let Some(cell) = ring.shared.cells.get(party.cell) else { return };
+    let operation = cell.operation();
+    timers::settle(cell);
+    // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
+    // once and needs the cell.
+    ring.shared.cells.give_back(party.cell);
+    let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
+    let due = due(waiting, posted);
+    drop(completions);
+    if let Some(due) = due {
+        wake(thread, due, directly);
+    }
+}
+
+/// Changes what a pending operation waits for.
+pub fn retarget(party: Party, target: Target) {
+    if let Some(thread) = the().thread(party.thread.slot)
+        && let Some(mut completions) = thread.completions_of(party.thread.generation)
+        && let Some((ring, ..)) = completions.parts()
+        && let Some(cell) = ring.shared.cells.get(party.cell)
+    {
+        cell.set_target(target);
+    }
+}
+
+/// What an operation of a thread that is still there asked for.
+pub fn operation_of(party: Party) -> Option<Operation> {
+    let thread = the().thread(party.thread.slot)?;
+    let mut completions = thread.completions_of(party.thread.generation)?;
+    let (ring, ..) = completions.parts()?;
+    Some(ring.shared.cells.get(party.cell)?.operation())
+}

@@ -1,0 +1,86 @@
+//! What each CPU counts: one increment by the CPU itself, read by anyone.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// One number that only its own CPU changes.
+#[derive(Debug)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// One more. Not an atomic increment: nobody else writes it.
+    #[inline]
+    pub fn bump(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Remembers the largest value seen.
+    #[inline]
+    pub fn raise_to(&self, value: u64) {
+        if value > self.0.load(Ordering::Relaxed) {
+            self.0.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// The value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The counters of one CPU.
+        #[derive(Debug)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: Count,)*
+        }
+
+        impl Counters {
+            /// All zero.
+            pub const fn new() -> Self {
+                Self { $($name: Count::new(),)* }
+            }
+        }
+
+        impl Default for Counters {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+
+counters! {
+    /// The most threads that waited in the queue at once.
+    runnable_max,
+    /// From one thread to another.
+    switches,
+    /// Switches because a slice ended or somebody more urgent came.
+    preemptions,
+    /// Threads taken from another CPU's queue.
+    steals,
+    /// Threads given to a CPU with less to do.
+    balanced,
+    /// Wakes that found no better CPU than a busy one.
+    failed_placements,
+    /// Interrupts sent to another CPU.
+    reschedule_sent,
+    /// Not sent, because one was pending there.
+    reschedule_skipped,
+    /// Times it went idle.
+    idle_entries,
+    /// Timer interrupts.
+    timer_interrupts,
+    /// Times the timer was armed.
+    one_shots,
+    /// Calls that ran their server next.
+    handoffs_taken,
+    /// Calls whose server was queued instead.
+    handoffs_missed,
+    /// Entries by system call.
+    syscalls,
+}

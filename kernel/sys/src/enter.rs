@@ -1,0 +1,360 @@
+//! `cap_enter`: the ring's operations are dispatched, then the thread waits for completions.
+//!
+//! This is the general path, which every operation can take. The walk of a CALL: [`cap_enter`] →
+//! [`pass`] reads one SQE → [`dispatch`] → `ipc::call`.
+
+use crate::complete::{self, due};
+use crate::process::{Party, ProcessKey};
+use crate::system::{self, Cpu, System};
+use crate::thread::{OwnRing, Thread};
+use crate::{fastpath, ipc, object, park, sched, timers};
+use abi_ring::{Credit, Head, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
+use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Opcode, Status};
+use core::sync::atomic::Ordering;
+use core_sched::Requeue;
+use core_thread::{ParkVerdict, ResumeVerdict};
+use kernel_mm::space::PinnedRing;
+use smp_pending::{Operation, Target};
+
+/// A thread in the kernel on its own behalf, with its ring.
+#[derive(Clone, Copy)]
+pub struct Caller<'r> {
+    /// The thread.
+    pub thread: &'static Thread,
+    /// Its ring.
+    pub ring: &'r OwnRing,
+    /// The tables.
+    pub system: &'static System,
+}
+
+/// The syscall: dispatches the calling thread's ring and waits.
+pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
+    let system = system::the();
+    let me = system.here();
+    me.counters.syscalls.bump();
+    let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else {
+        system::defect("a syscall without a thread");
+    };
+    let entered = thread
+        .machine
+        .with_own_ring(|ring| enter(Caller { thread, ring, system }, me, min_complete, timeout_ns));
+    match entered {
+        Some(result) => result.0,
+        None => system::defect("a thread without a ring"),
+    }
+}
+
+#[inline(always)]
+fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u64) -> EnterResult {
+    let ring = &caller.ring.kernel;
+    if timeout_ns == 0 && ring.is_drained() {
+        // Nothing to do and nothing to wait for.
+        sched::before_user(me, caller.thread);
+        return EnterResult::new(ring.count(), 0);
+    }
+    if min_complete == 1
+        && timeout_ns == NEVER
+        && matches!(ring.glance(), CALL | RETURN)
+        && let Ok(mut taken) = ring.begin(Visitor::Syscall)
+        && let Some(next) = fastpath::exchange(caller, &mut taken)
+    {
+        drop(taken);
+        return fastpath::wait(caller, me, next);
+    }
+    dispatch_and_wait(caller, min_complete, timeout_ns)
+}
+
+const CALL: u8 = Opcode::Call as u8;
+const RETURN: u8 = Opcode::Return as u8;
+
+/// The general path.
+#[inline(never)]
+fn dispatch_and_wait(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult {
+    let ring = &caller.ring.kernel;
+    let begun = match ring.begin(Visitor::Syscall) {
+        Err(Refusal::Polled) => ring.borrow(),
+        begun => begun,
+    };
+    let flags = match begun {
+        Ok(mut taken) => {
+            pass(caller, &mut taken);
+            if taken.stop() == Stop::CqFull { EnterFlags::CQ_FULL } else { 0 }
+        }
+        Err(Refusal::Busy) => EnterFlags::BUSY,
+        // Nothing begins on a ring that is torn down; its thread is on its way out.
+        Err(Refusal::Closed | Refusal::Stale | Refusal::Polled) => 0,
+    };
+    let most = abi_ring::Memory::block(ring.memory()).cq_entries();
+    let want = u32::try_from(min_complete).unwrap_or(u32::MAX).min(most);
+    let mut count = ring.count();
+    if count < want && timeout_ns != 0 && flags == 0 {
+        count = wait(caller, want, timeout_ns);
+    }
+    sched::before_user(system::here(), caller.thread);
+    EnterResult::new(count, flags)
+}
+
+/// The timer interrupted a thread whose slice is over: what it submitted without entering.
+pub fn timer_pass(thread: &'static Thread) {
+    thread.machine.with_own_ring(|ring| {
+        if let Ok(mut taken) = ring.kernel.begin(Visitor::Timer) {
+            pass(Caller { thread, ring, system: system::the() }, &mut taken);
+        }
+    });
+}
+
+/// Operations between two preemption points of a pass.
+const BREATH: u32 = 4;
+/// NOPs that complete under one lock.
+const MOST_NOPS: u32 = 128;
+
+/// Dispatches the SQEs of one pass.
+#[inline]
+fn pass(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
+    let mut head = pass.head();
+    let mut taken = 0_u32;
+    while let Some(at) = head {
+        taken += 1;
+        if taken.is_multiple_of(BREATH) {
+            sched::breathe();
+        }
+        head = if at.is_nop() {
+            finish_nops(caller, pass, at)
+        } else {
+            let credit = pass.take(&at);
+            match at.decode(&caller.ring.kernel) {
+                Ok(request) => dispatch(caller, credit, request),
+                Err(status) => caller.finish(credit, &Outcome::plain(status)),
+            }
+            pass.head()
+        };
+    }
+}
+
+/// Completes a NOP and all that follow it under one lock; the first SQE that is none.
+#[inline]
+fn finish_nops(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>, first: Head) -> Option<Head> {
+    let mut completions = caller.thread.machine.completions()?;
+    let (ring, cq, waiting) = completions.parts()?;
+    let mut batch = ring.kernel.batch(cq);
+    let mut head = Some(first);
+    for _ in 0..MOST_NOPS {
+        let Some(nop) = head.take_if(|head| head.is_nop()) else { break };
+        batch.post(pass.take(&nop), &Outcome::plain(Status::Ok));
+        head = pass.head();
+    }
+    let _ = due(waiting, batch.publish());
+    head
+}
+
+/// Carries out one operation, or leaves it pending.
+fn dispatch(caller: Caller<'_>, credit: Credit, request: Request) {
+    match request {
+        Request::Nop => caller.finish(credit, &Outcome::plain(Status::Ok)),
+        Request::Call(call) => ipc::call(caller, credit, &call),
+        Request::Recv(recv) => ipc::recv(caller, credit, &recv),
+        Request::Return(answer) => ipc::answer(caller, credit, &answer),
+        Request::Release(slot) => {
+            let status = release(caller, slot);
+            caller.finish(credit, &Outcome::plain(status));
+        }
+        Request::Cancel { target } => {
+            let status = cancel(caller, target);
+            caller.finish(credit, &Outcome::plain(status));
+        }
+        Request::Park(request) => park::park(caller, credit, &request),
+        Request::Unpark(request) => park::unpark(caller, credit, &request),
+        Request::Yield => {
+            caller.finish(credit, &Outcome::plain(Status::Ok));
+            sched::give_way(caller.thread, Requeue::Yielded);
+        }
+        #[cfg(measure)]
+        Request::ParkBench => caller.finish(credit, &Outcome::plain(Status::Woken)),
+    }
+}
+
+impl Caller<'_> {
+    /// Completes an operation of the caller at once.
+    #[inline]
+    pub fn finish(self, credit: Credit, outcome: &Outcome) {
+        self.finish_with(credit, |ring, cq, credit| ring.kernel.post(cq, credit, outcome));
+    }
+
+    /// Completes an operation of the caller at once, as `post` does it under the completion lock.
+    #[inline]
+    pub fn finish_with(
+        self,
+        credit: Credit,
+        post: impl FnOnce(&OwnRing, &mut abi_ring::CqProducer, Credit) -> abi_ring::Posted,
+    ) {
+        let Some(mut completions) = self.thread.machine.completions() else { return };
+        let Some((ring, cq, waiting)) = completions.parts() else { return };
+        let posted = post(ring, cq, credit);
+        // The thread is here and does not wait; one that is served by the timer may not be either.
+        let _ = due(waiting, posted);
+    }
+
+    /// Keeps an operation that cannot complete yet; how others name it.
+    #[inline]
+    pub fn keep(
+        self,
+        credit: Credit,
+        method: u16,
+        transfers: u8,
+        payload: Payload,
+        room: Room,
+    ) -> Party {
+        let Ok((cell, place)) = self.ring.shared.cells.take() else {
+            system::defect("more operations are pending than completions are owed");
+        };
+        let user_data = credit.into_bits();
+        place.set(&Operation { user_data, method, transfers, payload, room });
+        let room = match room {
+            Room::Inline => INLINE_BYTES as u32,
+            Room::Address { capacity, .. } | Room::Registered { capacity, .. } => capacity,
+        };
+        Party { thread: self.thread.key(), cell, room }
+    }
+
+    /// Keeps an operation without a payload.
+    pub fn keep_plain(self, credit: Credit, target: Target) -> Party {
+        let nothing = Payload::Inline { slot: 0, length: 0 };
+        let party = self.keep(credit, 0, 0, nothing, Room::Inline);
+        self.aim(party, target);
+        party
+    }
+
+    /// Says what a kept operation waits for.
+    #[inline]
+    pub fn aim(self, party: Party, target: Target) {
+        if let Some(cell) = self.ring.shared.cells.get(party.cell) {
+            cell.set_target(target);
+        }
+    }
+
+    /// Takes back a kept operation that nobody else knows of, to complete it at once.
+    pub fn unkeep(self, party: Party) -> Credit {
+        let cell = self.ring.shared.cells.get(party.cell);
+        cell.inspect(|cell| timers::settle(cell));
+        let user_data = cell.map_or(0, smp_pending::Cell::user_data);
+        self.ring.shared.cells.give_back(party.cell);
+        Credit::from_bits(user_data)
+    }
+}
+
+/// Waits until there are `want` completions or the time is up; how many there are.
+#[inline(never)]
+pub fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
+    let thread = caller.thread;
+    let deadline_ns = (timeout_ns != NEVER).then(|| sched::clock().saturating_add(timeout_ns));
+    loop {
+        match thread.state.begin_park() {
+            Ok(ParkVerdict::Parking(ticket)) => {
+                let count = announce(caller, want, ticket.number());
+                let is_late = deadline_ns.is_some_and(|at| at <= sched::clock());
+                if count >= want || is_late {
+                    withdraw(caller);
+                    match thread.state.cancel_park() {
+                        Ok(ResumeVerdict::Resume) => return count,
+                        Ok(ResumeVerdict::Die) => sched::end(thread),
+                        Err(_) => system::defect("a thread that was about to wait is not"),
+                    }
+                }
+            }
+            Ok(ParkVerdict::Die) => sched::end(thread),
+            Err(_) => system::defect("a thread that runs does not run"),
+        }
+        if let Some(at) = deadline_ns {
+            timers::start(timers::of_enter(thread.slot()), at);
+        }
+        sched::block(thread);
+        if deadline_ns.is_some() {
+            timers::stop(timers::of_enter(thread.slot()));
+        }
+        withdraw(caller);
+        let count = caller.ring.kernel.count();
+        if count >= want || deadline_ns.is_some_and(|at| at <= sched::clock()) {
+            return count;
+        }
+    }
+}
+
+/// Says under the completion lock what the thread waits for; how many completions there are then.
+#[inline]
+pub fn announce(caller: Caller<'_>, want: u32, ticket: u32) -> u32 {
+    let Some(mut completions) = caller.thread.machine.completions() else { return want };
+    let Some((ring, _, waiting)) = completions.parts() else { return want };
+    waiting.want = want;
+    waiting.ticket = ticket;
+    ring.kernel.count()
+}
+
+/// Takes the announcement back.
+pub fn withdraw(caller: Caller<'_>) {
+    if let Some(mut completions) = caller.thread.machine.completions()
+        && let Some((.., waiting)) = completions.parts()
+    {
+        waiting.want = 0;
+    }
+}
+
+/// The time limit of a thread's `cap_enter` has passed.
+pub fn time_is_up(thread: &'static Thread) {
+    let Some(mut completions) = thread.machine.completions() else { return };
+    let Some((_, _, waiting)) = completions.parts() else { return };
+    let due = due(waiting, abi_ring::Posted { count: u32::MAX });
+    drop(completions);
+    if let Some(due) = due {
+        complete::wake(thread, due, false);
+    }
+}
+
+/// RELEASE: the slot is emptied, then the object's own rule runs.
+fn release(caller: Caller<'_>, slot: CapSlot) -> Status {
+    let process = caller.thread.process();
+    let released = match process.caps.lock().as_mut().map(|table| table.release(slot)) {
+        Some(Ok(released)) => released,
+        Some(Err(_)) | None => return Status::Disconnected,
+    };
+    object::released(process, released);
+    Status::Ok
+}
+
+/// CANCEL: ends the pending operation of this ring with that user data.
+fn cancel(caller: Caller<'_>, user_data: u64) -> Status {
+    let found = caller.ring.shared.cells.busy(0).find(|(_, cell)| cell.user_data() == user_data);
+    let Some((index, cell)) = found else { return Status::NotFound };
+    let party = Party { thread: caller.thread.key(), cell: index, room: 0 };
+    if claim(caller.thread, party, cell.target()) {
+        complete::complete(party, &Outcome::plain(Status::Cancelled));
+        Status::Ok
+    } else {
+        // Whoever was faster completes it.
+        Status::NotFound
+    }
+}
+
+/// Claims the outcome of a thread's pending operation from what it waits for: `false` if someone
+/// else has it and completes it.
+pub fn claim(thread: &'static Thread, party: Party, target: Target) -> bool {
+    match target {
+        Target::Call { process, generation, key } => {
+            ipc::give_up_call(ProcessKey { slot: process, generation }, key)
+        }
+        Target::Recv { key } => ipc::give_up_recv(thread.process(), key),
+        Target::Sleep => {
+            let Some(mut held) = thread.completions_of(party.thread.generation) else {
+                return false;
+            };
+            let Some((ring, ..)) = held.parts() else { return false };
+            let is_ours = ring.shared.cells.get(party.cell).is_some_and(timers::claim_sleep);
+            if is_ours {
+                thread.process().sleep_ended();
+            }
+            is_ours
+        }
+        Target::Join { thread: joined } => object::threads::give_up_join(joined, party),
+        Target::Park => park::give_up(thread),
+        Target::Read => object::console::give_up(party),
+    }
+}

@@ -1,0 +1,406 @@
+//! CALL, RECV and RETURN on endpoints: the general path.
+//!
+//! The matching is `core_endpoint`'s, under the service's lock; this file keeps the pending
+//! operations, moves the messages and completes whoever a verdict names. The walk of a call:
+//! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
+//! → `Service::reply_then_recv` → the caller's CQE.
+
+use crate::complete::{complete, complete_ended, retarget};
+use crate::enter::Caller;
+use crate::message::{Fault, Message, Sender};
+use crate::object::{self, FacetOf, Object};
+use crate::process::{Calls, Party, Process, ProcessKey, Service};
+use crate::sched::clock;
+use crate::system::the;
+use crate::timers::{self, Purpose};
+use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
+use abi_types::{CapSlot, ReplyToken, Status};
+use core_cap::Cap;
+use core_endpoint::{
+    Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
+    ReplyThenRecvError, ReplyVerdict,
+};
+use smp_lock::Guard;
+use smp_pending::Target;
+
+/// A call that was matched with a receive.
+#[derive(Clone, Copy)]
+struct Delivery {
+    token: ReplyToken,
+    from: Party,
+    to: Party,
+    badge: u64,
+    deadline_ns: u64,
+}
+
+/// The service of the process with this name, if it is there.
+fn service_of(key: ProcessKey) -> Result<Guard<'static, Option<Service>>, Status> {
+    let process = the().processes.get(key.slot as usize).ok_or(Status::Disconnected)?;
+    let service = process.service.lock();
+    // Under the lock: the record is not another process's before its service is taken out.
+    if process.key() != key || service.is_none() {
+        return Err(Status::Disconnected);
+    }
+    Ok(service)
+}
+
+/// Registered buffers come with the interface that registers them: none has a number yet.
+fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
+    let is_registered = matches!(payload, Payload::Registered { .. })
+        || matches!(room, Some(Room::Registered { .. }));
+    if is_registered { Err(Status::InvalidArgument) } else { Ok(()) }
+}
+
+/// CALL.
+pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) {
+    let found = caller
+        .thread
+        .process()
+        .lookup(call.target())
+        .and_then(|cap| check_places(call.params(), Some(call.results())).map(|()| cap));
+    match found {
+        Err(status) => caller.finish(credit, &Outcome::plain(status)),
+        Ok(Cap { object: Object::Facet(facet), badge, grant }) => {
+            let made = call_endpoint(caller, &credit, call, facet, badge, grant);
+            if let Err((status, party)) = made {
+                if let Some(party) = party {
+                    let credit = caller.unkeep(party);
+                    return caller.finish(credit, &Outcome::plain(status));
+                }
+                caller.finish(credit, &Outcome::plain(status));
+            }
+        }
+        Ok(cap) => object::call(caller, credit, call, &cap),
+    }
+}
+
+fn call_endpoint(
+    caller: Caller<'_>,
+    credit: &Credit,
+    call: &abi_ring::Call,
+    facet: FacetOf,
+    badge: u64,
+    grant: core_cap::Grant,
+) -> Result<(), (Status, Option<Party>)> {
+    // Sending capabilities along is not part of this kernel yet, and is refused before anything
+    // is done.
+    if call.transfers() != 0 {
+        return Err((Status::Unimplemented, None));
+    }
+    let credit = Credit::from_bits(credit.user_data());
+    let party = caller.keep(credit, call.method(), 0, call.params(), call.results());
+    let refuse = |status| (status, Some(party));
+    let now = clock();
+    let deadline_ns = call.deadline_ns();
+    if deadline_ns > now {
+        let is_bound = caller
+            .ring
+            .shared
+            .cells
+            .get(party.cell)
+            .is_some_and(|cell| timers::bound(Purpose::CallDeadline, party, cell, deadline_ns));
+        if !is_bound {
+            return Err(refuse(Status::Overloaded));
+        }
+    }
+    match place_call(caller, facet, grant, Call { caller: party, badge, deadline_ns }, now) {
+        Ok(CallVerdict::Queued(_)) => Ok(()),
+        Ok(CallVerdict::Deliver { to, token }) => {
+            let delivery = Delivery { token, from: party, to, badge, deadline_ns };
+            carry_out(facet.process, Some(caller), delivery, true);
+            Ok(())
+        }
+        Err(status) => Err(refuse(status)),
+    }
+}
+
+/// Puts the call to the service, and notes in the caller's cell what it waits for.
+fn place_call(
+    caller: Caller<'_>,
+    facet: FacetOf,
+    grant: core_cap::Grant,
+    call: Call<Party>,
+    now: u64,
+) -> Result<CallVerdict<Party>, Status> {
+    let mut guard = service_of(facet.process)?;
+    let service = guard.as_mut().ok_or(Status::Disconnected)?;
+    if !service.grants.is_live(grant) {
+        return Err(Status::Disconnected);
+    }
+    let party = call.caller;
+    let verdict =
+        service.calls.call(facet.endpoint, call, now).map_err(core_endpoint::CallError::status)?;
+    let key = match verdict {
+        CallVerdict::Deliver { token, .. } => CallKey::of(token),
+        CallVerdict::Queued(key) => key,
+    };
+    let ProcessKey { slot, generation } = facet.process;
+    // Before the lock is given up: from then on others may end the call, and the cell with it.
+    caller.aim(party, Target::Call { process: slot, generation, key: key.to_bits() });
+    Ok(verdict)
+}
+
+/// Moves the message of a matched call. Whoever is at fault if that fails drops out, and the other
+/// one is matched again.
+fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery, directly: bool) {
+    loop {
+        let fault = match deliver(own, &delivery, directly) {
+            Ok(()) => return,
+            Err(fault) => fault,
+        };
+        let key = CallKey::of(delivery.token);
+        let Ok(mut guard) = service_of(server) else { return };
+        let Some(service) = guard.as_mut() else { return };
+        match fault {
+            Fault::Source(status) => {
+                let Ok(rejected) = service.calls.reject_call(key, clock(), complete_ended) else {
+                    return;
+                };
+                drop(guard);
+                if let Some((caller, _)) = rejected.call {
+                    complete(caller, &Outcome::plain(status));
+                }
+                match rejected.again {
+                    RecvAgain::Recv(RecvVerdict::Waiting(key)) => {
+                        retarget(rejected.receiver, Target::Recv { key: key.to_bits() });
+                        return;
+                    }
+                    RecvAgain::Recv(RecvVerdict::Deliver { caller, badge, deadline_ns, token }) => {
+                        let (from, to) = (caller, rejected.receiver);
+                        delivery = Delivery { token, from, to, badge, deadline_ns };
+                    }
+                    RecvAgain::Disconnected(receiver) => {
+                        return complete(receiver, &Outcome::plain(Status::Disconnected));
+                    }
+                }
+            }
+            Fault::Target(status) => {
+                let rejected = service.calls.reject_recv(key, delivery.badge, delivery.deadline_ns);
+                let Ok(rejected) = rejected else { return };
+                drop(guard);
+                complete(rejected.receiver, &Outcome::plain(status));
+                match rejected.again {
+                    CallAgain::Call(CallVerdict::Deliver { to, token }) => {
+                        delivery = Delivery { to, token, ..delivery };
+                    }
+                    CallAgain::Call(CallVerdict::Queued(_)) | CallAgain::Abandoned => return,
+                    CallAgain::Disconnected(caller) => {
+                        return complete(caller, &Outcome::plain(Status::Disconnected));
+                    }
+                    CallAgain::Overloaded(caller) => {
+                        return complete(caller, &Outcome::plain(Status::Overloaded));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Result<(), Fault> {
+    let Delivery { token, from, to, badge, deadline_ns } = *delivery;
+    let is_own = |caller: &Caller<'_>| caller.thread.slot() == from.thread.slot;
+    let (sender, operation) = match own.filter(is_own) {
+        Some(caller) => {
+            let operation =
+                caller.ring.shared.cells.get(from.cell).map(smp_pending::Cell::operation);
+            (Sender::Own(caller), operation)
+        }
+        None => (Sender::Waiting(from), crate::complete::operation_of(from)),
+    };
+    let operation = operation.ok_or(Fault::Source(Status::Cancelled))?;
+    let outcome = Outcome {
+        status: Status::Ok,
+        flags: 0,
+        method: operation.method,
+        length: operation.payload.length(),
+        badge,
+        token: token.to_bits(),
+    };
+    Message { from: sender, payload: operation.payload, to, outcome, deadline_ns, directly }
+        .deliver()
+}
+
+/// The receiving side in a slot of the process, which must be its own.
+fn own_endpoint(process: &Process, slot: CapSlot) -> Result<EndpointKey, Status> {
+    match process.lookup(slot)?.object {
+        // Only the process that serves an endpoint receives from it.
+        Object::Endpoint(of) if of.process == process.key() => Ok(of.endpoint),
+        Object::Endpoint(_) => Err(Status::Disconnected),
+        _ => Err(Status::Unimplemented),
+    }
+}
+
+/// RECV.
+pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) {
+    let process = caller.thread.process();
+    let nothing = Payload::Inline { slot: 0, length: 0 };
+    let endpoint = check_places(nothing, Some(recv.room()))
+        .and_then(|()| own_endpoint(process, recv.endpoint()));
+    let endpoint = match endpoint {
+        Ok(endpoint) => endpoint,
+        Err(status) => return caller.finish(credit, &Outcome::plain(status)),
+    };
+    let party = caller.keep(credit, 0, 0, nothing, recv.room());
+    let received = service_of(process.key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        let verdict = service
+            .calls
+            .recv(endpoint, party, clock(), complete_ended)
+            .map_err(core_endpoint::RecvError::status)?;
+        note_waiting(caller, party, &verdict);
+        Ok(verdict)
+    });
+    match received {
+        Ok(verdict) => received_now(caller, party, verdict),
+        Err(status) => {
+            let credit = caller.unkeep(party);
+            caller.finish(credit, &Outcome::plain(status));
+        }
+    }
+}
+
+/// Notes in the receiver's cell what it waits for; under the service's lock, as for a call.
+fn note_waiting(caller: Caller<'_>, party: Party, verdict: &RecvVerdict<Party>) {
+    if let RecvVerdict::Waiting(key) = verdict {
+        caller.aim(party, Target::Recv { key: key.to_bits() });
+    }
+}
+
+/// A call that waited is there already.
+fn received_now(caller: Caller<'_>, party: Party, verdict: RecvVerdict<Party>) {
+    if let RecvVerdict::Deliver { caller: from, badge, deadline_ns, token } = verdict {
+        let delivery = Delivery { token, from, to: party, badge, deadline_ns };
+        carry_out(caller.thread.process().key(), Some(caller), delivery, false);
+    }
+}
+
+/// RETURN, with or without a receive.
+pub fn answer(caller: Caller<'_>, credit: Credit, answer: &Return) {
+    match answer_with(caller, &credit, answer) {
+        // Without a receive the RETURN itself is done; with one it completes with the next call.
+        Ok(None) => caller.finish(credit, &Outcome::plain(Status::Ok)),
+        Ok(Some(_)) => {}
+        Err((status, None)) => caller.finish(credit, &Outcome::plain(status)),
+        Err((status, Some(party))) => {
+            let credit = caller.unkeep(party);
+            caller.finish(credit, &Outcome::plain(status));
+        }
+    }
+}
+
+fn answer_with(
+    caller: Caller<'_>,
+    credit: &Credit,
+    answer: &Return,
+) -> Result<Option<Party>, (Status, Option<Party>)> {
+    let process = caller.thread.process();
+    let payload = answer.results();
+    let then = answer.then();
+    let plain = |status| (status, None);
+    check_places(payload, then.map(|recv| recv.room())).map_err(plain)?;
+    if answer.transfers() != 0 {
+        return Err(plain(Status::Unimplemented));
+    }
+    if let Payload::Address { address, length } = payload
+        && !process.space.is_readable(address, u64::from(length))
+    {
+        return Err(plain(Status::BadAddress));
+    }
+    let next = match then {
+        None => None,
+        Some(recv) => {
+            let endpoint = own_endpoint(process, recv.endpoint()).map_err(plain)?;
+            let nothing = Payload::Inline { slot: 0, length: 0 };
+            let credit = Credit::from_bits(credit.user_data());
+            Some((endpoint, caller.keep(credit, 0, 0, nothing, recv.room())))
+        }
+    };
+    let party = next.map(|(_, party)| party);
+    let refuse = |status| (status, party);
+    let (reply, received) = {
+        let mut guard = service_of(process.key()).map_err(refuse)?;
+        let service = guard.as_mut().ok_or(refuse(Status::Disconnected))?;
+        reply(caller, &mut service.calls, answer.token(), payload.length(), next).map_err(refuse)?
+    };
+    if let ReplyVerdict::Complete { caller: to, .. } = reply {
+        let (status, method) = match answer.exception() {
+            None => (Status::Ok, 0),
+            Some(kind) => (Status::Exception, kind as u16),
+        };
+        let length = payload.length();
+        let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
+        let from = Sender::Own(caller);
+        let directly = party.is_some();
+        let message = Message { from, payload, to, outcome, deadline_ns: 0, directly };
+        match message.deliver() {
+            Ok(()) => {}
+            Err(Fault::Target(status)) => complete(to, &Outcome::plain(status)),
+            // The server unmapped its answer while it gave it.
+            Err(Fault::Source(_)) => complete(to, &Outcome::plain(Status::Cancelled)),
+        }
+    }
+    if let (Some(verdict), Some(party)) = (received, party) {
+        received_now(caller, party, verdict);
+    }
+    Ok(party)
+}
+
+/// The service's part of a RETURN: both halves or none.
+fn reply(
+    caller: Caller<'_>,
+    calls: &mut Calls,
+    token: ReplyToken,
+    length: u32,
+    next: Option<(EndpointKey, Party)>,
+) -> Result<(ReplyVerdict<Party>, Option<RecvVerdict<Party>>), Status> {
+    let waiting = calls.caller_of(token).map_err(|_| Status::NotFound)?;
+    if waiting.is_some_and(|party| length > party.room) {
+        return Err(Status::ResultTooLarge);
+    }
+    match next {
+        None => Ok((calls.reply(token).map_err(|_| Status::NotFound)?, None)),
+        Some((endpoint, party)) => {
+            let (reply, received) = calls
+                .reply_then_recv(token, endpoint, party, clock(), complete_ended)
+                .map_err(|error| match error {
+                    ReplyThenRecvError::StaleToken => Status::NotFound,
+                    ReplyThenRecvError::Recv(error) => error.status(),
+                })?;
+            note_waiting(caller, party, &received);
+            Ok((reply, Some(received)))
+        }
+    }
+}
+
+/// The deadline of a call that may still wait has come.
+pub fn deadline(party: Party, now_ns: u64) {
+    let Some(Target::Call { process, generation, key }) = target_of(party) else { return };
+    let Ok(mut guard) = service_of(ProcessKey { slot: process, generation }) else { return };
+    let Some(service) = guard.as_mut() else { return };
+    let expired = service.calls.expire_call(CallKey::from_bits(key), now_ns);
+    drop(guard);
+    if let Ok(end) = expired {
+        complete(end.caller, &Outcome::plain(Status::DeadlineExpired));
+    }
+}
+
+fn target_of(party: Party) -> Option<Target> {
+    let thread = the().thread(party.thread.slot)?;
+    let mut completions = thread.completions_of(party.thread.generation)?;
+    let (ring, ..) = completions.parts()?;
+    Some(ring.shared.cells.get(party.cell)?.target())
+}
+
+/// Claims a pending call for its caller, who gives it up or is gone.
+pub fn give_up_call(service: ProcessKey, key: u64) -> bool {
+    let Ok(mut guard) = service_of(service) else { return false };
+    let Some(service) = guard.as_mut() else { return false };
+    service.calls.cancel_call(CallKey::from_bits(key)).is_ok()
+}
+
+/// Claims a pending receive for its thread.
+pub fn give_up_recv(process: &Process, key: u64) -> bool {
+    let Ok(mut guard) = service_of(process.key()) else { return false };
+    let Some(service) = guard.as_mut() else { return false };
+    service.calls.cancel_recv(RecvKey::from_bits(key)).is_ok()
+}

@@ -1,0 +1,58 @@
+//! What SystemInfo tells.
+
+use crate::sched;
+use crate::system::the;
+use kernel_object::system_info::Host;
+use schema::system_info::{CpuCounters, Machine};
+use schema::system_info_capnp::ImageProfile;
+
+/// The running system.
+pub struct Counted;
+
+/// How this image was built.
+const PROFILE: ImageProfile = if cfg!(checked) {
+    ImageProfile::Checked
+} else if cfg!(measure) {
+    ImageProfile::Measure
+} else {
+    ImageProfile::Release
+};
+
+impl Host for Counted {
+    fn machine(&self) -> Machine {
+        let frames = kernel_mm::frames::counts();
+        Machine {
+            cpus: the().cpus.len() as u32,
+            profile: PROFILE,
+            uptime_ns: sched::clock(),
+            frames_total: frames.managed,
+            frames_free: frames.free,
+        }
+    }
+
+    fn cpu(&self, cpu: u32) -> Option<CpuCounters> {
+        let system = the();
+        let counters = &system.cpus.get(cpu as usize)?.counters;
+        let queue = system.queues.get(cpu as usize)?;
+        let (_, idle_ns) = queue.lock().look().busy_and_idle_ns();
+        Some(CpuCounters {
+            runnable: queue.hint().waiting,
+            runnable_max: counters.runnable_max.get() as u32,
+            switches: counters.switches.get(),
+            preemptions: counters.preemptions.get(),
+            steals: counters.steals.get(),
+            failed_placements: counters.failed_placements.get(),
+            reschedule_sent: counters.reschedule_sent.get(),
+            reschedule_skipped: counters.reschedule_skipped.get(),
+            tlb_requests: 0,
+            tlb_failures: 0,
+            idle_entries: counters.idle_entries.get(),
+            idle_ns,
+            timer_interrupts: counters.timer_interrupts.get(),
+            one_shots: counters.one_shots.get(),
+            handoffs_taken: counters.handoffs_taken.get(),
+            handoffs_missed: counters.handoffs_missed.get(),
+            syscalls: counters.syscalls.get(),
+        })
+    }
+}

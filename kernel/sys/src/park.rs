@@ -1,0 +1,161 @@
+//! PARK and UNPARK: threads wait at a word of their process's memory.
+
+use crate::complete::complete;
+use crate::enter::Caller;
+use crate::object::Object;
+use crate::process::{Party, Process};
+use crate::sched;
+use crate::system::the;
+use crate::thread::Thread;
+use crate::timers;
+use abi_ring::{Credit, Outcome, Park, Unpark};
+use abi_types::{CapSlot, NEVER, Status};
+use core::sync::atomic::Ordering;
+use core_park::{Key, ParkError, Parked, WaiterRef};
+use core_thread::ThreadKey;
+use kernel_mm::space::NotMapped;
+use smp_pending::Target;
+
+/// PARK: the operation is pending while the word has the expected value.
+pub fn park(caller: Caller<'_>, credit: Credit, request: &Park) {
+    let process = caller.thread.process();
+    let address = request.word_address();
+    if let Err(status) = check(process, request.space(), address) {
+        return caller.finish(credit, &Outcome::plain(status));
+    }
+    let thread = caller.thread;
+    // A thread waits at one place at a time: whoever wakes it finds its cell here until then.
+    if thread.park_cell.load(Ordering::Relaxed) != 0 {
+        return caller.finish(credit, &Outcome::plain(Status::Overloaded));
+    }
+    let now = sched::clock();
+    let timeout_ns = request.timeout_ns();
+    let deadline_ns = (timeout_ns != NEVER).then(|| now.saturating_add(timeout_ns));
+    let party = caller.keep_plain(credit, Target::Park);
+    thread.park_cell.store(named(party), Ordering::Relaxed);
+    thread.park_deadline_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
+    let is_expected = || process.space.load_u32(address).map(|word| word == request.expected());
+    let key = Key::private(process.identity(), address);
+    let status = match the().park.park(thread.slot(), key, deadline_ns, now, is_expected) {
+        Ok(Parked::Waiting { waiter, deadline_ns, .. }) => {
+            // Release, pairs with the acquire in `time_is_up`: who sees the ticket sees its deadline.
+            thread.park_ticket.store(waiter.ticket, Ordering::Release);
+            if let Some(at) = deadline_ns {
+                // An earlier wait may have been ended before its timer was armed.
+                timers::stop(timers::of_park(thread.slot()));
+                timers::start(timers::of_park(thread.slot()), at);
+            }
+            return;
+        }
+        Ok(Parked::Mismatch) => Status::Mismatch,
+        Ok(Parked::TimedOut) => Status::TimedOut,
+        Err(ParkError::Word(NotMapped)) => Status::BadAddress,
+        // Not reached: its cell would be in the way.
+        Err(ParkError::Waits | ParkError::NoSuchWaiter) => Status::Overloaded,
+    };
+    thread.park_cell.store(0, Ordering::Relaxed);
+    let credit = caller.unkeep(party);
+    caller.finish(credit, &Outcome::plain(status));
+}
+
+/// Whether the process may park at this address at all.
+fn check(process: &Process, space: CapSlot, address: u64) -> Result<(), Status> {
+    match process.lookup(space)?.object {
+        Object::ParkSpace => {}
+        _ => return Err(Status::Unimplemented),
+    }
+    if address.is_multiple_of(4) { Ok(()) } else { Err(Status::BadAddress) }
+}
+
+/// Threads woken in one go; more are woken in turns.
+const WAKE_BATCH: u32 = 16;
+
+/// UNPARK: wakes waiters in order of arrival.
+pub fn unpark(caller: Caller<'_>, credit: Credit, request: &Unpark) {
+    let process = caller.thread.process();
+    let address = request.word_address();
+    let mapped = check(process, request.space(), address)
+        .and_then(|()| process.space.load_u32(address).map_err(|NotMapped| Status::BadAddress));
+    if let Err(status) = mapped {
+        return caller.finish(credit, &Outcome::plain(status));
+    }
+    let woken = wake(Key::private(process.identity(), address), request.count());
+    caller.finish(credit, &Outcome { length: woken, ..Outcome::plain(Status::Ok) });
+}
+
+fn wake(key: Key, limit: u32) -> u32 {
+    let mut total = 0;
+    while total < limit {
+        let mut claimed = [None; WAKE_BATCH as usize];
+        let mut places = claimed.iter_mut();
+        let batch = (limit - total).min(WAKE_BATCH);
+        let unparked = the().park.unpark(key, batch, |waiter| {
+            if let Some(place) = places.next() {
+                *place = Some(waiter);
+            }
+        });
+        for waiter in claimed.into_iter().flatten() {
+            finish(waiter, Status::Woken);
+        }
+        if total > 0 {
+            sched::breathe();
+        }
+        total += unparked.woken;
+        if unparked.woken < batch {
+            break;
+        }
+    }
+    total
+}
+
+/// A pending PARK as its thread's record keeps it: the thread's generation and the cell, never 0.
+const fn named(party: Party) -> u64 {
+    (party.thread.generation as u64) << 32 | (party.cell as u64 + 1)
+}
+
+/// Takes the name of a claimed wait out of its thread's record: from then on the thread may park again.
+fn take_name(thread: &'static Thread) -> Option<Party> {
+    let name = thread.park_cell.load(Ordering::Relaxed);
+    // A plain store: only who claimed the wait comes here, once, before the thread can know of it.
+    thread.park_cell.store(0, Ordering::Relaxed);
+    let cell = (name as u32).checked_sub(1)?;
+    let key = ThreadKey { slot: thread.slot(), generation: (name >> 32) as u32 };
+    Some(Party { thread: key, cell, room: 0 })
+}
+
+/// Completes a claimed wait.
+fn finish(waiter: WaiterRef, status: Status) {
+    let Some(thread) = the().thread(waiter.index) else { return };
+    if status != Status::TimedOut {
+        timers::stop(timers::of_park(thread.slot()));
+    }
+    if let Some(party) = take_name(thread) {
+        complete(party, &Outcome::plain(status));
+    }
+}
+
+/// The time limit of a thread's PARK has passed.
+pub fn time_is_up(thread: &'static Thread, now_ns: u64) {
+    // Acquire, pairs with the release in `park`.
+    let ticket = thread.park_ticket.load(Ordering::Acquire);
+    // The timer may be that of an earlier wait, which was woken before it was armed or while it was
+    // on its way here.
+    if thread.park_deadline_ns.load(Ordering::Relaxed) > now_ns {
+        return;
+    }
+    let waiter = WaiterRef { index: thread.slot(), ticket };
+    if the().park.unlink(waiter) {
+        finish(waiter, Status::TimedOut);
+    }
+}
+
+/// Claims a thread's pending PARK for its cancel or end.
+pub fn give_up(thread: &'static Thread) -> bool {
+    let ticket = thread.park_ticket.load(Ordering::Relaxed);
+    let is_ours = the().park.unlink(WaiterRef { index: thread.slot(), ticket });
+    if is_ours {
+        timers::stop(timers::of_park(thread.slot()));
+        let _ = take_name(thread);
+    }
+    is_ours
+}

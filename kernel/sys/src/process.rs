@@ -1,0 +1,416 @@
+//! Processes: the record, its threads' count, its rings, its end.
+//!
+//! A process is an address space, a capability table, the endpoints it serves, and the right of its
+//! threads to all of them. Records are type-stable; a process is named by position and generation.
+
+use crate::object::Object;
+use crate::system::{self, the};
+use crate::thread::{STACK_PAGES, SpawnError, Thread};
+use crate::{reaper, sched};
+use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
+use abi_types::{RingBlock, Status};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use core_cap::{Cap, CapError, Grant, GrantEntry, Grants, Slot, Table};
+use core_endpoint::{Endpoint, EndpointKey, Record};
+use core_manifest::{Name, Profile};
+use core_thread::{CloseVerdict, KillVerdict, LeaveVerdict, Roster, ThreadKey};
+use kernel_mm::fallible::try_push;
+use kernel_mm::space::{AddressSpace, PinnedRing, SpaceError};
+use smp_lock::{LockClass, TicketLock};
+
+/// A thread's pending operation, as others name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// The thread.
+    pub thread: ThreadKey,
+    /// The operation's cell.
+    pub cell: u32,
+    /// Bytes its room takes.
+    pub room: u32,
+}
+
+/// A process's capability table.
+pub type CapTable = Table<Object, Vec<Slot<Object>>>;
+/// The calls of what a process serves.
+pub type Calls = core_endpoint::Service<Party, Party, Vec<Record<Party, Party>>, Vec<Endpoint>>;
+
+/// What a process serves: calls, and the facets they come through.
+#[derive(Debug)]
+pub struct Service {
+    /// Endpoints and calls.
+    pub calls: Calls,
+    /// What revokes facets; looked at under the same lock as the calls.
+    pub grants: Grants<Vec<GrantEntry>>,
+    /// The facets that were made, by endpoint and badge.
+    pub facets: Vec<Facet>,
+}
+
+/// All facets of an endpoint with one badge.
+#[derive(Clone, Copy, Debug)]
+pub struct Facet {
+    /// The endpoint.
+    pub endpoint: EndpointKey,
+    /// Their badge.
+    pub badge: u64,
+    /// What they fall with.
+    pub grant: Grant,
+    /// How many were made, copies not counted.
+    pub minted: u32,
+}
+
+impl Service {
+    /// The grant for a new facet of `endpoint` with `badge`; `None` if there are too many badges.
+    pub fn mint(&mut self, endpoint: EndpointKey, badge: u64) -> Option<Grant> {
+        let is_it = |f: &&mut Facet| f.endpoint == endpoint && f.badge == badge;
+        if let Some(facet) = self.facets.iter_mut().find(is_it) {
+            facet.minted = facet.minted.saturating_add(1);
+            return Some(facet.grant);
+        }
+        self.facets.try_reserve(1).ok()?;
+        let grant = self.grants.open().ok()?;
+        try_push(&mut self.facets, Facet { endpoint, badge, grant, minted: 1 }).ok()?;
+        Some(grant)
+    }
+
+    /// Takes back one [`mint`](Self::mint) whose facet found no slot.
+    pub fn unmint(&mut self, endpoint: EndpointKey, badge: u64) {
+        let is_it = |f: &&mut Facet| f.endpoint == endpoint && f.badge == badge;
+        if let Some(facet) = self.facets.iter_mut().find(is_it) {
+            facet.minted = facet.minted.saturating_sub(1);
+        }
+    }
+
+    /// Makes every facet of `endpoint` with `badge` stale; how many were made.
+    pub fn revoke(&mut self, endpoint: EndpointKey, badge: u64) -> u32 {
+        let is_it = |f: &Facet| f.endpoint == endpoint && f.badge == badge;
+        let Some(at) = self.facets.iter().position(is_it) else { return 0 };
+        let facet = self.facets.swap_remove(at);
+        // It was opened and never revoked, or it would not be in the list.
+        let _ = self.grants.revoke(facet.grant);
+        facet.minted
+    }
+}
+
+/// The name of a process: where its record is, and which use of the record is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessKey {
+    /// The position.
+    pub slot: u32,
+    /// The generation, odd.
+    pub generation: u32,
+}
+
+/// One record.
+pub struct Process {
+    /// Its memory.
+    pub space: AddressSpace,
+    /// Its capabilities; `None` while there is no process.
+    pub caps: TicketLock<Option<CapTable>>,
+    /// Its endpoints; `None` if it serves nothing.
+    pub service: TicketLock<Option<Service>>,
+    /// Its threads and what they share.
+    pub members: TicketLock<Members>,
+    /// Sleeps that are pending.
+    pub sleeps: AtomicU32,
+    /// Odd while there is a process; stepped when one begins and when it is gone.
+    generation: AtomicU32,
+    /// Names its memory in park keys; never used again.
+    identity: AtomicU64,
+    slot: AtomicU32,
+    capset: AtomicU64,
+    /// What it ended with.
+    pub exit_code: AtomicI64,
+}
+
+/// Its threads and what they share, under one lock.
+#[derive(Debug)]
+pub struct Members {
+    /// How many live, and how it ends.
+    pub roster: Roster,
+    /// Thread records that are charged.
+    pub charged: u32,
+    /// What it may use.
+    pub profile: Profile,
+    /// What it is called.
+    pub name: Name,
+    /// The system ends with it.
+    pub is_essential: bool,
+    /// Rings that threads have left, with their place in the arena.
+    rings: Vec<(u32, PinnedRing)>,
+    /// The first place of the arena that never held a ring.
+    next_ring: u32,
+}
+
+/// Thread records looked at between two preemption points.
+const BREATH_RECORDS: usize = 256;
+
+/// Numbers address spaces for park keys.
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(1);
+
+/// What a process is made with.
+pub struct NewProcess {
+    /// What it is called.
+    pub name: Name,
+    /// What it may use.
+    pub profile: Profile,
+    /// The system ends with it.
+    pub is_essential: bool,
+    /// Its table, empty.
+    pub caps: CapTable,
+    /// Its endpoints, if it serves any.
+    pub service: Option<Service>,
+}
+
+impl Process {
+    /// A record without a process.
+    pub fn new() -> Self {
+        Self {
+            space: AddressSpace::new(),
+            caps: TicketLock::new(None),
+            service: TicketLock::with_class(LockClass::Endpoint, None),
+            members: TicketLock::new(Members {
+                roster: Roster::new(),
+                charged: 0,
+                profile: Profile::NONE,
+                name: Name::new(""),
+                is_essential: false,
+                rings: Vec::new(),
+                next_ring: 0,
+            }),
+            sleeps: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            identity: AtomicU64::new(0),
+            slot: AtomicU32::new(0),
+            capset: AtomicU64::new(0),
+            exit_code: AtomicI64::new(0),
+        }
+    }
+
+    /// Its position.
+    #[inline]
+    pub fn slot(&self) -> u32 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    /// Its name. Acquire, pairs with the release in `begin` and `vacate`.
+    #[inline]
+    pub fn key(&self) -> ProcessKey {
+        ProcessKey { slot: self.slot(), generation: self.generation.load(Ordering::Acquire) }
+    }
+
+    /// Names its memory in park keys.
+    #[inline]
+    pub fn identity(&self) -> u64 {
+        self.identity.load(Ordering::Relaxed)
+    }
+
+    /// Where its CapSet is, or 0.
+    pub fn capset_address(&self) -> u64 {
+        self.capset.load(Ordering::Relaxed)
+    }
+
+    /// Says that it has a CapSet.
+    pub fn has_capset(&self) {
+        self.capset.store(CAPSET_VADDR, Ordering::Relaxed);
+    }
+
+    /// Where a place of the ring arena is.
+    pub const fn ring_address(number: u32) -> u64 {
+        RING_VADDR + number as u64 * RING_STRIDE
+    }
+
+    /// Makes a free record a process without memory or threads; `None` if none is free.
+    pub fn begin(new: NewProcess) -> Option<&'static Process> {
+        for (slot, process) in (0_u32..).zip(the().processes) {
+            // Acquire, pairs with the release below and in `vacate`. An even number is free.
+            let generation = process.generation.load(Ordering::Acquire);
+            if generation % 2 == 1 || generation > u32::MAX - 2 {
+                continue;
+            }
+            // AcqRel: as above; one of two that want the record gets it.
+            if process
+                .generation
+                .compare_exchange(generation, generation + 1, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+            {
+                continue;
+            }
+            process.slot.store(slot, Ordering::Relaxed);
+            process.capset.store(0, Ordering::Relaxed);
+            process.sleeps.store(0, Ordering::Relaxed);
+            let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed);
+            process.identity.store(identity, Ordering::Relaxed);
+            *process.members.lock() = Members {
+                roster: Roster::new(),
+                charged: 0,
+                profile: new.profile,
+                name: new.name,
+                is_essential: new.is_essential,
+                rings: Vec::new(),
+                next_ring: 0,
+            };
+            *process.caps.lock() = Some(new.caps);
+            *process.service.lock() = new.service;
+            return Some(process);
+        }
+        None
+    }
+
+    /// Gives the record back: nothing of the process is left.
+    pub fn vacate(&self) {
+        *self.caps.lock() = None;
+        *self.service.lock() = None;
+        // Release, pairs with the acquire in `begin`.
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Makes room for one more thread: its record and its stack are charged.
+    pub fn admit(&self) -> Result<(), SpawnError> {
+        let mut members = self.members.lock();
+        if members.roster.is_closed() {
+            return Err(SpawnError::Closed);
+        }
+        let charged = members.charged.saturating_add(1);
+        if charged > members.profile.threads {
+            return Err(SpawnError::Records);
+        }
+        if charged.saturating_mul(STACK_PAGES) > members.profile.kernel_stack_pages {
+            return Err(SpawnError::StackPages);
+        }
+        members.roster.admit().map_err(|_| SpawnError::Closed)?;
+        members.charged = charged;
+        Ok(())
+    }
+
+    /// Undoes [`admit`](Self::admit) for a thread that never was.
+    pub fn dismiss(&'static self) {
+        self.discharge();
+        self.leave(0);
+    }
+
+    /// Ends the charge of one thread record.
+    pub fn discharge(&self) {
+        let mut members = self.members.lock();
+        match members.charged.checked_sub(1) {
+            Some(charged) => members.charged = charged,
+            None => system::defect("a thread record's charge was ended twice"),
+        }
+    }
+
+    /// A thread has left; the last one ends the process.
+    pub fn leave(&'static self, code: i64) {
+        let verdict = self.members.lock().roster.leave(code);
+        match verdict {
+            Ok(LeaveVerdict::Continue) => {}
+            Ok(LeaveVerdict::ProcessEnds { code }) => reaper::end_process(self, code),
+            Err(_) => system::defect("a thread left a process that has none"),
+        }
+    }
+
+    /// Whether it admits no thread any more.
+    pub fn is_closed(&self) -> bool {
+        self.members.lock().roster.is_closed()
+    }
+
+    /// Ends it with `code`: every thread is killed. Whoever closes it first decides the code.
+    pub fn close(&'static self, code: i64) {
+        let verdict = self.members.lock().roster.close(code);
+        if verdict == CloseVerdict::Already {
+            return;
+        }
+        let me = system::here().current().map(Thread::slot);
+        for (n, thread) in the().threads.iter().enumerate() {
+            if n.is_multiple_of(BREATH_RECORDS) {
+                sched::breathe();
+            }
+            // Its name before whose it is: a record that is another process's by the time it is asked
+            // has another name by then, and the kill of this one finds nobody.
+            let key = thread.key();
+            // A thread that closes its own process ends by itself.
+            if thread.process_slot() == self.slot() && Some(thread.slot()) != me {
+                kill(thread, key);
+            }
+        }
+    }
+
+    /// A ring for a new thread: its place, its memory, and how much one call may carry.
+    pub fn take_ring(&'static self) -> Result<(u32, PinnedRing, u32), SpaceError> {
+        let mut members = self.members.lock();
+        let limit = members.profile.ring_scratch_limit_bytes;
+        if let Some((number, memory)) = members.rings.pop() {
+            return Ok((number, memory, limit));
+        }
+        let number = members.next_ring;
+        let block = RingBlock::new(members.profile.ring_entries).ok_or(SpaceError::BadRange)?;
+        members.rings.try_reserve(1).map_err(|_| SpaceError::OutOfMemory)?;
+        members.next_ring = number.checked_add(1).ok_or(SpaceError::BadRange)?;
+        drop(members);
+        let pinned = self.space.pin(Self::ring_address(number), block.size());
+        let memory = pinned.map(|block_memory| block_memory.into_ring(block));
+        match memory {
+            Ok(Some(memory)) => Ok((number, memory, limit)),
+            Ok(None) => Err(SpaceError::BadRange),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a ring for the next thread.
+    pub fn give_ring(&self, number: u32, memory: PinnedRing) {
+        let mut members = self.members.lock();
+        // Without memory to remember it by, the place stays unused until the process ends.
+        let _ = try_push(&mut members.rings, (number, memory));
+    }
+
+    /// Lets go of every ring that no thread uses.
+    pub fn drop_rings(&self) {
+        let rings = core::mem::take(&mut self.members.lock().rings);
+        drop(rings);
+    }
+
+    /// Counts one more pending sleep; `false` if it has as many as it may.
+    pub fn sleep_began(&self) -> bool {
+        let limit = self.members.lock().profile.sleep_waiters;
+        let begin = |pending: u32| (pending < limit).then(|| pending + 1);
+        self.sleeps.try_update(Ordering::Relaxed, Ordering::Relaxed, begin).is_ok()
+    }
+
+    /// A pending sleep is over.
+    pub fn sleep_ended(&self) {
+        if self.sleeps.fetch_sub(1, Ordering::Relaxed) == 0 {
+            system::defect("more sleeps ended than began");
+        }
+    }
+
+    /// What a slot of its table holds.
+    #[inline(always)]
+    pub fn lookup(&self, slot: abi_types::CapSlot) -> Result<Cap<Object>, Status> {
+        let caps = self.caps.lock();
+        let table = caps.as_ref().ok_or(Status::Disconnected)?;
+        match table.get(slot) {
+            Ok(cap) => Ok(*cap),
+            Err(CapError::Disconnected | CapError::Revoked) => Err(Status::Disconnected),
+        }
+    }
+}
+
+impl core::fmt::Debug for Process {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "process {:?}", self.key())
+    }
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Kills one thread, whatever it is doing.
+pub fn kill(thread: &'static Thread, key: ThreadKey) {
+    match thread.state.kill(key.generation) {
+        Ok(KillVerdict::Enqueue) => sched::enqueue_woken(thread),
+        Ok(KillVerdict::Interrupt) => sched::interrupt_running(thread),
+        Ok(KillVerdict::Noted | KillVerdict::Already) | Err(_) => {}
+    }
+}

@@ -1,0 +1,293 @@
+//! What is left of threads and processes that ended: taken apart in small steps.
+//!
+//! A thread comes here when its last CPU is off its stack ([`bury`]), a process when its last thread
+//! has been taken apart ([`end_process`]). [`step`] does a bounded piece of the work, on one CPU at a
+//! time: an idle CPU calls it in its loop, a busy one from an interrupt it sends itself, so that
+//! neither a large process nor many threads keep a CPU in the kernel.
+//!
+//! The order for a thread: its pending operations are claimed from whatever they wait for; what it was
+//! serving ends; its ring and stack are taken; its joiner completes; its process lets go of it. For a
+//! process: capabilities, calls, memory, the record.
+
+use crate::complete::complete_ended;
+use crate::enter;
+use crate::object::{self, threads};
+use crate::process::{Party, Process};
+use crate::sched;
+use crate::start;
+use crate::system::{self, NO_THREAD, here, the};
+use crate::thread::{self, Thread};
+use crate::timers;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core_cap::DrainVerdict;
+use core_thread::{RecycleVerdict, ThreadKey};
+use kernel_mm::space::StillInUse;
+use smp_ipi::Requests;
+use smp_lock::TicketLock;
+
+/// Pending operations claimed in one step.
+const OPERATIONS_PER_STEP: usize = 4;
+/// Capability slots or call records looked at in one step.
+const SLOTS_PER_STEP: u32 = 8;
+/// Frames given back in one step.
+const FRAMES_PER_STEP: u64 = 4;
+
+/// The threads to be taken apart, newest first, by their `next`.
+static DEAD: TicketLock<u32> = TicketLock::new(NO_THREAD);
+/// How many threads and processes are to be taken apart.
+static JOBS: AtomicU32 = AtomicU32::new(0);
+/// A CPU is at it.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// The process that is being taken apart, and its exit code.
+static ENDING: TicketLock<Option<Ending>> = TicketLock::new(None);
+/// Processes that wait for their turn: a bit for each record.
+static WAITING: TicketLock<[u64; 2]> = TicketLock::new([0; 2]);
+
+#[derive(Clone, Copy)]
+struct Ending {
+    process: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Capabilities,
+    Calls,
+    Memory,
+}
+
+/// Whether something is to be taken apart.
+#[inline]
+pub fn has_work() -> bool {
+    JOBS.load(Ordering::Relaxed) != 0
+}
+
+fn add_job() {
+    JOBS.fetch_add(1, Ordering::Relaxed);
+    sched::request(here().id, Requests::REAP);
+}
+
+/// A thread is dead and off every stack.
+pub fn bury(thread: &'static Thread) {
+    let mut first = DEAD.lock();
+    thread.next.store(*first, Ordering::Relaxed);
+    *first = thread.slot();
+    drop(first);
+    add_job();
+}
+
+/// A process's last thread is gone.
+pub fn end_process(process: &'static Process, code: i64) {
+    let slot = process.slot();
+    process.exit_code.store(code, Ordering::Relaxed);
+    if let Some(word) = WAITING.lock().get_mut((slot / 64) as usize) {
+        *word |= 1 << (slot % 64);
+    }
+    add_job();
+}
+
+/// Does one piece of the work, if no other CPU is at it.
+pub fn step() {
+    if !has_work() {
+        return;
+    }
+    // Acquire, pairs with the release below: what the last one did is seen.
+    if BUSY.swap(true, Ordering::Acquire) {
+        return;
+    }
+    let first = *DEAD.lock();
+    if let Some(thread) = the().thread(first) {
+        if take_thread_apart(thread) {
+            JOBS.fetch_sub(1, Ordering::Relaxed);
+        }
+    } else {
+        continue_process();
+    }
+    BUSY.store(false, Ordering::Release);
+    if has_work() {
+        sched::request(here().id, Requests::REAP);
+    }
+}
+
+/// Takes a thread out of the list of the dead; others may have come before it.
+fn unlist(thread: &'static Thread) {
+    let mut first = DEAD.lock();
+    let next = thread.next.load(Ordering::Relaxed);
+    if *first == thread.slot() {
+        *first = next;
+        return;
+    }
+    let mut at = *first;
+    while let Some(other) = the().thread(at) {
+        at = other.next.load(Ordering::Relaxed);
+        if at == thread.slot() {
+            other.next.store(next, Ordering::Relaxed);
+            return;
+        }
+    }
+}
+
+/// One piece of a thread's end; `true` once it is done.
+fn take_thread_apart(thread: &'static Thread) -> bool {
+    let key = thread.key();
+    let process = thread.process();
+    if !claim_operations(thread, key) {
+        return false;
+    }
+    timers::stop(timers::of_enter(thread.slot()));
+    timers::stop(timers::of_park(thread.slot()));
+    stop_serving(process, key);
+    let remains = match thread.machine.retire() {
+        Ok(remains) => remains,
+        Err(_) => system::defect("a dead thread is on a stack"),
+    };
+    unlist(thread);
+    drop(remains.stack);
+    if let Some(ring) = remains.ring {
+        process.give_ring(thread.ring_number.load(Ordering::Relaxed), ring);
+    }
+    let code = thread.exit_code.load(Ordering::Relaxed);
+    let mut life = thread.lifecycle.lock();
+    let Some(lifecycle) = life.as_mut() else { system::defect("a thread without a lifecycle") };
+    let Ok(verdict) = lifecycle.exit(code) else { system::defect("a thread exited twice") };
+    let is_over = lifecycle.is_over();
+    if is_over {
+        *life = None;
+    }
+    drop(life);
+    if verdict.ends_charge {
+        process.discharge();
+    }
+    if let Some(joiner) = verdict.complete {
+        threads::complete_join(joiner, code);
+    }
+    process.leave(code);
+    if is_over {
+        recycle(thread, key);
+    }
+    true
+}
+
+/// Claims some of a thread's pending operations; `true` once none is left to claim.
+fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
+    for _ in 0..OPERATIONS_PER_STEP {
+        let Some(mut held) = thread.completions_of(key.generation) else { return true };
+        let Some((ring, ..)) = held.parts() else { return true };
+        let Some((index, target)) =
+            ring.shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
+        else {
+            return true;
+        };
+        drop(held);
+        let party = Party { thread: key, cell: index, room: 0 };
+        let is_ours = enter::claim(thread, party, target);
+        if !is_ours && target == smp_pending::Target::Park {
+            // Whoever has claimed the wait completes it any moment, by the thread's record alone.
+            return false;
+        }
+        // Whoever has it instead finds the cell given back, and nobody to tell.
+        let Some(mut held) = thread.completions_of(key.generation) else { return true };
+        let Some((ring, ..)) = held.parts() else { return true };
+        if let Some(cell) = ring.shared.cells.get(index) {
+            if !is_ours && target == smp_pending::Target::Sleep && cell.timer().is_some() {
+                thread.process().sleep_ended();
+            }
+            timers::settle(cell);
+        }
+        ring.shared.cells.give_back(index);
+    }
+    false
+}
+
+/// The calls a thread was serving end, and so do its receives.
+fn stop_serving(process: &'static Process, key: ThreadKey) {
+    if let Some(service) = process.service.lock().as_mut() {
+        service.calls.receiver_exit(|party| party.thread == key, complete_ended);
+    }
+}
+
+/// Gives the record of a thread back that nobody refers to any more; its lifecycle is taken out.
+pub fn recycle(thread: &'static Thread, key: ThreadKey) {
+    debug_assert!(thread.key() == key, "a record is recycled once");
+    match thread.state.recycle() {
+        Ok(RecycleVerdict::Free) => thread::free(thread),
+        Ok(RecycleVerdict::Retired) => {}
+        Err(_) => system::defect("a thread record is recycled while it is in use"),
+    }
+}
+
+/// One piece of a process's end.
+fn continue_process() {
+    let mut place = ENDING.lock();
+    let Some(ending) = place.or_else(next_ending) else { return };
+    drop(place);
+    let Some(process) = the().processes.get(ending.process as usize) else { return };
+    let next = match ending.stage {
+        Stage::Capabilities => drain_capabilities(process),
+        Stage::Calls => drain_calls(process),
+        Stage::Memory => free_memory(process),
+    };
+    place = ENDING.lock();
+    *place = next.map(|stage| Ending { stage, ..ending });
+    drop(place);
+    if next.is_none() {
+        start::process_ended(process);
+        JOBS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn next_ending() -> Option<Ending> {
+    let mut waiting = WAITING.lock();
+    for (word, base) in waiting.iter_mut().zip([0, 64]) {
+        if *word != 0 {
+            let bit = word.trailing_zeros();
+            *word &= *word - 1;
+            return Some(Ending { process: base + bit, stage: Stage::Capabilities });
+        }
+    }
+    None
+}
+
+fn drain_capabilities(process: &'static Process) -> Option<Stage> {
+    let mut gone = [const { None }; SLOTS_PER_STEP as usize];
+    let verdict = {
+        let mut caps = process.caps.lock();
+        let Some(table) = caps.as_mut() else { return Some(Stage::Calls) };
+        table.close();
+        let mut places = gone.iter_mut();
+        table.drain(SLOTS_PER_STEP, |released| {
+            if let Some(place) = places.next() {
+                *place = Some(released);
+            }
+        })
+    };
+    for released in gone.into_iter().flatten() {
+        object::released(process, released);
+    }
+    Some(match verdict {
+        DrainVerdict::More => Stage::Capabilities,
+        DrainVerdict::Done => Stage::Calls,
+    })
+}
+
+fn drain_calls(process: &'static Process) -> Option<Stage> {
+    let mut service = process.service.lock();
+    let Some(service) = service.as_mut() else { return Some(Stage::Memory) };
+    service.calls.shut();
+    Some(match service.calls.drain(SLOTS_PER_STEP, complete_ended) {
+        core_endpoint::DrainVerdict::More => Stage::Calls,
+        core_endpoint::DrainVerdict::Done => Stage::Memory,
+    })
+}
+
+fn free_memory(process: &'static Process) -> Option<Stage> {
+    process.drop_rings();
+    match process.space.destroy(FRAMES_PER_STEP) {
+        Ok(freed) if freed.is_done => None,
+        Err(StillInUse::Absent) => None,
+        Ok(_) => Some(Stage::Memory),
+        Err(StillInUse::Contexts(_) | StillInUse::Pins(_)) => {
+            system::defect("a process without threads is in use")
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The tables of the running system: CPUs, threads, processes, timers, parked threads.
+//!
+//! Made once, when the first process is about to start, and never given back: a record is another
+//! thread's or process's in another generation, and stays a record. So everything here is shared by
+//! plain references, and names ([`ThreadKey`], process position and generation) are checked where
+//! they are used.
+
+use crate::counters::Counters;
+use crate::process::Process;
+use crate::thread::Thread;
+use crate::timers::Sleep;
+use alloc::vec::Vec;
+#[cfg(checked)]
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core_park::Waiter;
+use core_sched::{CpuId, CpuSet};
+use core_sched_policy::PolicyKind;
+use core_thread::ThreadKey;
+use core_timer::{DeadlineQueue, Timer};
+use kernel_arch::cpu::{self, PerCpu};
+use kernel_mm::OutOfMemory;
+use kernel_mm::fallible::{try_collect, try_leak};
+use smp_ipi::{IdleSet, Pending};
+use smp_lock::TicketLock;
+use smp_park::ParkTable;
+use smp_rq::RunQueue;
+use spin::Once;
+
+/// Threads there can be at most, whatever the memory.
+const MAX_THREADS: u64 = 2048;
+/// Processes there can be.
+const MAX_PROCESSES: usize = 128;
+/// Pending sleeps and call deadlines of all processes together.
+const MAX_SLEEPS: usize = 4096;
+/// Buckets of the park table.
+const PARK_BUCKETS: usize = 256;
+/// In the place of a thread's position: none.
+pub const NO_THREAD: u32 = u32::MAX;
+
+/// What the kernel keeps of one CPU beside the machine's own block.
+pub struct Cpu {
+    /// Its number.
+    pub id: CpuId,
+    /// The machine's block.
+    pub machine: &'static PerCpu,
+    /// Deadlines armed here.
+    pub timers: TicketLock<DeadlineQueue>,
+    /// What other CPUs ask of it.
+    pub requests: Pending,
+    /// Position of the thread it runs, or [`NO_THREAD`]. Written by the CPU itself.
+    pub current: AtomicU32,
+    /// A thread is in its queue's direct slot. Its own.
+    pub direct: AtomicBool,
+    /// It should choose again before it returns to user mode. Its own.
+    pub resched: AtomicBool,
+    /// What it counts. Its own to change.
+    pub counters: Counters,
+    /// When it last entered the kernel or switched, in ticks. Its own.
+    #[cfg(checked)]
+    pub section_began: AtomicU64,
+}
+
+/// The tables.
+pub struct System {
+    /// By number.
+    pub cpus: &'static [Cpu],
+    /// The run queues, by CPU number.
+    pub queues: &'static [RunQueue<'static>],
+    /// Every CPU that takes threads.
+    pub online: CpuSet,
+    /// CPUs that announced they are idle.
+    pub idle: IdleSet,
+    /// Thread records.
+    pub threads: &'static [Thread],
+    /// Process records.
+    pub processes: &'static [Process],
+    /// Timers: one per thread for `cap_enter`, one per thread for PARK, then those of `sleeps`.
+    pub timers: &'static [Timer],
+    /// What the timers beyond the threads' own are for.
+    pub sleeps: &'static [Sleep],
+    /// Threads that wait at addresses.
+    pub park: ParkTable<'static, PARK_BUCKETS>,
+}
+
+static SYSTEM: Once<System> = Once::new();
+
+/// Makes the tables; once, on the boot CPU.
+pub fn create(
+    now_ns: u64,
+    policy: PolicyKind,
+    park_secret: [u64; 2],
+) -> Result<&'static System, OutOfMemory> {
+    let blocks = cpu::all();
+    let ids =
+        || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
+    let cpus = leak(ids().map(|(id, machine)| Cpu {
+        id,
+        machine,
+        timers: TicketLock::new(DeadlineQueue::new(id.index() as u32)),
+        requests: Pending::new(),
+        current: AtomicU32::new(NO_THREAD),
+        direct: AtomicBool::new(false),
+        resched: AtomicBool::new(false),
+        counters: Counters::new(),
+        #[cfg(checked)]
+        section_began: AtomicU64::new(0),
+    }))?;
+    let queues = leak(ids().map(|(id, _)| RunQueue::with_policy(id, policy, now_ns)))?;
+    let first = CpuId::new(0).ok_or(OutOfMemory)?;
+    let threads = thread_count();
+    let system = System {
+        cpus,
+        queues,
+        online: CpuSet::first_n(cpus.len()),
+        idle: IdleSet::new(),
+        threads: leak((0..threads).map(|slot| Thread::new(slot, first, slot + 1 < threads)))?,
+        processes: leak((0..MAX_PROCESSES).map(|_| Process::new()))?,
+        timers: leak((0..2 * threads as usize + MAX_SLEEPS).map(|_| Timer::new()))?,
+        sleeps: leak((0..MAX_SLEEPS as u32).map(Sleep::new))?,
+        park: ParkTable::new(leak((0..threads).map(|_| Waiter::new()))?, park_secret),
+    };
+    smp_lock::watch(|| Some(cpu::this().index() as usize));
+    Ok(SYSTEM.call_once(|| system))
+}
+
+fn leak<T>(items: impl Iterator<Item = T>) -> Result<&'static [T], OutOfMemory> {
+    let items: Vec<T> = try_collect(items)?;
+    Ok(try_leak(items)?.as_slice())
+}
+
+/// As many threads as a quarter of the memory could hold kernel stacks for.
+fn thread_count() -> u32 {
+    let frames = kernel_mm::frames::counts().free;
+    (frames / 4 / kernel_mm::stack::STACK_PAGES).clamp(16, MAX_THREADS) as u32
+}
+
+/// The tables, if the system is up.
+#[inline]
+pub fn get() -> Option<&'static System> {
+    SYSTEM.get()
+}
+
+/// The tables; user mode and everything that follows from it runs only once they are there.
+#[inline]
+pub fn the() -> &'static System {
+    match SYSTEM.get() {
+        Some(system) => system,
+        None => defect("the system's tables are used before they are made"),
+    }
+}
+
+/// The CPU this runs on.
+#[inline]
+pub fn here() -> &'static Cpu {
+    the().here()
+}
+
+impl System {
+    /// The CPU this runs on.
+    #[inline]
+    pub fn here(&self) -> &'static Cpu {
+        match self.cpus.get(cpu::this().index() as usize) {
+            Some(cpu) => cpu,
+            None => defect("a CPU without a record"),
+        }
+    }
+
+    /// The CPU of that number.
+    #[inline]
+    pub fn cpu(&self, id: CpuId) -> Option<&'static Cpu> {
+        self.cpus.get(id.index())
+    }
+
+    /// The record at a thread's position, whichever thread is in it.
+    #[inline]
+    pub fn thread(&self, slot: u32) -> Option<&'static Thread> {
+        self.threads.get(slot as usize)
+    }
+
+    /// The record of the thread with this name, if it still is that thread's.
+    #[inline]
+    pub fn thread_named(&self, key: ThreadKey) -> Option<&'static Thread> {
+        self.thread(key.slot).filter(|thread| thread.state.load().generation() == key.generation)
+    }
+}
+
+impl Cpu {
+    /// The thread it runs.
+    #[inline]
+    pub fn current(&self) -> Option<&'static Thread> {
+        the().thread(self.current.load(Ordering::Relaxed))
+    }
+}
+
+/// Stops the machine: the kernel contradicts itself.
+#[cold]
+#[allow(
+    clippy::panic,
+    reason = "what user programs do never leads here; going on would corrupt them"
+)]
+pub fn defect(what: &str) -> ! {
+    panic!("kernel defect: {what}")
+}

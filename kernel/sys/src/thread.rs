@@ -1,0 +1,286 @@
+//! Threads: the record, how one is made, and how one is named.
+
+use crate::process::Process;
+use crate::sched;
+use crate::system::{self, NO_THREAD, the};
+use abi_ring::Memory;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use core_sched::CpuId;
+use core_sched_policy::{LatencyClass, Share, Weight};
+use core_thread::{Lifecycle, StateWord, ThreadKey};
+use kernel_arch::context::UserStart;
+use kernel_mm::fallible::try_collect;
+use kernel_mm::stack::KernelStack;
+use kernel_mm::thread::{Completions, NewRing, Ring, UserThread};
+use kernel_mm::{OutOfMemory, stack};
+use smp_lock::TicketLock;
+use smp_pending::{Cell, Cells};
+use smp_rq::{Node, lock_home};
+
+/// What a thread keeps with its ring, for as long as it lives.
+#[derive(Debug)]
+pub struct Own {
+    /// The cells of its pending operations.
+    pub cells: Cells<Vec<Cell>, Vec<AtomicU64>>,
+    /// Its process.
+    pub process: &'static Process,
+}
+
+/// A thread's ring with what it keeps there.
+pub type OwnRing = Ring<Own>;
+/// The completion side of a thread's ring, locked.
+pub type Completing<'t> = Completions<'t, Own, Waiting>;
+
+/// What a thread waits for in `cap_enter`; guarded by its completion lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// Which thread of the record the ring belongs to.
+    pub generation: u32,
+    /// How many completions end the wait; 0 while it does not wait.
+    pub want: u32,
+    /// The number of the wait.
+    pub ticket: u32,
+}
+
+/// One record.
+pub struct Thread {
+    /// Who owns it, and every race about it.
+    pub state: StateWord,
+    /// Its place in run queues.
+    pub node: Node,
+    /// Registers, stack, ring.
+    pub machine: UserThread<Own, Waiting>,
+    slot: u32,
+    process: AtomicU32,
+    /// What it exits with.
+    pub exit_code: AtomicI64,
+    /// Join, detach and exit.
+    pub lifecycle: TicketLock<Option<Lifecycle>>,
+    /// Which place of the ring arena its ring has.
+    pub ring_number: AtomicU32,
+    /// The pending PARK: which wait, and its cell.
+    pub park_ticket: AtomicU32,
+    /// See `park_ticket`; 0 while there is none.
+    pub park_cell: AtomicU64,
+    /// When that PARK times out.
+    pub park_deadline_ns: AtomicU64,
+    /// The next free record, or the next to be reaped.
+    pub next: AtomicU32,
+}
+
+/// The free records.
+static FREE: TicketLock<u32> = TicketLock::new(0);
+
+/// Why a thread could not be made. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnError {
+    /// The process is ending.
+    Closed,
+    /// The process has as many thread records as it may.
+    Records,
+    /// Its kernel stacks have as many pages as they may.
+    StackPages,
+    /// No memory for a kernel stack.
+    StackMemory,
+    /// No memory for the ring, or every thread record is in use.
+    Memory,
+}
+
+impl Thread {
+    /// A record without a thread.
+    pub fn new(slot: u32, home: CpuId, has_next: bool) -> Self {
+        Self {
+            state: StateWord::new(),
+            node: Node::vacant(home),
+            machine: UserThread::new(),
+            slot,
+            process: AtomicU32::new(NO_THREAD),
+            exit_code: AtomicI64::new(0),
+            lifecycle: TicketLock::new(None),
+            ring_number: AtomicU32::new(0),
+            park_ticket: AtomicU32::new(0),
+            park_cell: AtomicU64::new(0),
+            park_deadline_ns: AtomicU64::new(0),
+            next: AtomicU32::new(if has_next { slot + 1 } else { NO_THREAD }),
+        }
+    }
+
+    /// Its position.
+    #[inline]
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// Its name, while it is in use.
+    #[inline]
+    pub fn key(&self) -> ThreadKey {
+        ThreadKey { slot: self.slot, generation: self.state.load().generation() }
+    }
+
+    /// The position of its process.
+    #[inline]
+    pub fn process_slot(&self) -> u32 {
+        self.process.load(Ordering::Relaxed)
+    }
+
+    /// Its process.
+    #[inline]
+    pub fn process(&self) -> &'static Process {
+        match the().processes.get(self.process_slot() as usize) {
+            Some(process) => process,
+            None => system::defect("a thread without a process"),
+        }
+    }
+
+    /// Locks the completion side of the ring of the thread with this generation.
+    #[inline]
+    pub fn completions_of(&self, generation: u32) -> Option<Completing<'_>> {
+        let mut completions = self.machine.completions()?;
+        let is_its = completions.parts().is_some_and(|(.., w)| w.generation == generation);
+        is_its.then_some(completions)
+    }
+}
+
+/// Takes a free record.
+fn allocate() -> Option<&'static Thread> {
+    let mut first = FREE.lock();
+    let thread = the().thread(*first)?;
+    *first = thread.next.load(Ordering::Relaxed);
+    Some(thread)
+}
+
+/// Gives a record back whose word says that it is free.
+pub fn free(thread: &'static Thread) {
+    thread.process.store(NO_THREAD, Ordering::Relaxed);
+    let mut first = FREE.lock();
+    thread.next.store(*first, Ordering::Relaxed);
+    *first = thread.slot;
+}
+
+/// What a thread is made of, before it is one.
+struct Parts {
+    stack: KernelStack,
+    ring: NewRing<Own, Waiting>,
+    number: u32,
+}
+
+impl Parts {
+    fn allocate(process: &'static Process) -> Result<Self, SpawnError> {
+        let stack = KernelStack::for_thread().map_err(|OutOfMemory| SpawnError::StackMemory)?;
+        sched::breathe();
+        let (number, memory, limit) = process.take_ring().map_err(|_| SpawnError::Memory)?;
+        sched::breathe();
+        match pending(memory.block().cq_entries()) {
+            Ok(cells) => Ok(Self {
+                stack,
+                number,
+                ring: NewRing {
+                    memory,
+                    params_bytes: limit,
+                    result_bytes: limit,
+                    shared: Own { cells, process },
+                    locked: Waiting { generation: 0, want: 0, ticket: 0 },
+                },
+            }),
+            Err(OutOfMemory) => {
+                process.give_ring(number, memory);
+                Err(SpawnError::Memory)
+            }
+        }
+    }
+}
+
+fn pending(count: u32) -> Result<Cells<Vec<Cell>, Vec<AtomicU64>>, OutOfMemory> {
+    let cells: Vec<Cell> = try_collect((0..count).map(|_| Cell::default()))?;
+    let words: Vec<AtomicU64> =
+        try_collect((0..count.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)))?;
+    Ok(Cells::new(cells, words))
+}
+
+/// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.
+pub fn spawn(
+    process: &'static Process,
+    mut start: UserStart,
+    weight: Weight,
+    held: bool,
+) -> Result<ThreadKey, SpawnError> {
+    process.admit()?;
+    let made = prepare(process, &mut start, weight, held);
+    match made {
+        Ok(thread) => {
+            let key = thread.key();
+            // The process may have been closed since it admitted the thread, and its killer may
+            // have looked before the record was in use.
+            if process.is_closed() {
+                let _ = thread.state.kill(key.generation);
+            }
+            if thread.state.start().is_err() {
+                system::defect("a new thread cannot be started");
+            }
+            sched::enqueue_new(thread);
+            Ok(key)
+        }
+        Err(error) => {
+            process.dismiss();
+            Err(error)
+        }
+    }
+}
+
+fn prepare(
+    process: &'static Process,
+    start: &mut UserStart,
+    weight: Weight,
+    held: bool,
+) -> Result<&'static Thread, SpawnError> {
+    let parts = Parts::allocate(process)?;
+    let Some(thread) = allocate() else {
+        process.give_ring(parts.number, parts.ring.memory);
+        return Err(SpawnError::Memory);
+    };
+    let Ok(generation) = thread.state.create() else {
+        system::defect("a free thread record is in use");
+    };
+    let key = thread.key();
+    start.tid = u64::from(thread.slot);
+    start.pid = u64::from(process.slot());
+    start.ring = Process::ring_address(parts.number);
+    start.capset = process.capset_address();
+    thread.process.store(process.slot(), Ordering::Relaxed);
+    thread.exit_code.store(0, Ordering::Relaxed);
+    thread.park_cell.store(0, Ordering::Relaxed);
+    thread.ring_number.store(parts.number, Ordering::Relaxed);
+    *thread.lifecycle.lock() =
+        Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });
+    let mut ring = parts.ring;
+    ring.locked.generation = generation;
+    if let Err((stack, ring, _)) =
+        thread.machine.prepare(parts.stack, &process.space, start, Some(ring))
+    {
+        drop(stack);
+        if let Some(ring) = ring {
+            process.give_ring(parts.number, ring.memory);
+        }
+        undo(thread);
+        return Err(SpawnError::Closed);
+    }
+    let share = Share::new(weight, LatencyClass::Normal);
+    let renewed = lock_home(the().queues, &thread.node)
+        .map(|mut queue| queue.renew(&thread.node, key.to_bits(), share));
+    if !matches!(renewed, Some(Ok(()))) {
+        system::defect("the queue node of a free thread record is in use");
+    }
+    Ok(thread)
+}
+
+fn undo(thread: &'static Thread) {
+    *thread.lifecycle.lock() = None;
+    if thread.state.abandon().is_err() || thread.state.recycle().is_err() {
+        system::defect("a thread that was never started cannot be undone");
+    }
+    free(thread);
+}
+
+/// Kernel-stack pages of one thread.
+pub const STACK_PAGES: u32 = stack::STACK_PAGES as u32;

@@ -1,0 +1,312 @@
+//! How typed clients call: parameters in, wait, results out.
+//!
+//! A [`Caller`] has memory of its own for one message, so each client of a thread has its caller
+//! and none invalidates another's results.
+//!
+//! Parameters that fit an inline slot go there, larger ones by address from the caller's memory.
+//! Results come inline, unless the caller was made by [`large`](Caller::large).
+
+use abi_ring::{INLINE_WORDS, Memory};
+use abi_sync::BlockMemory;
+use abi_types::limits::MAX_TRANSFERS;
+use abi_types::{
+    CapSlot, Cqe, CqeFlags, ExceptionKind, INLINE_BYTES, Opcode, Sqe, SqeFlags, Status,
+    TransferMode,
+};
+use schema_wire::{Encode, Exception, Method, Reply, Transfer, Transport};
+use zerocopy::IntoBytes;
+
+use crate::io::{Io, Pending, status_of};
+use crate::ring::{Enter, Kernel, NOP};
+
+/// Words of the message of a [large](Io::large) caller: 1 KiB.
+pub const LARGE_WORDS: usize = 128;
+
+/// Calls through an [`Io`] and waits; holds the last results.
+#[derive(Debug)]
+pub struct Caller<'io, const WORDS: usize = INLINE_WORDS, M = BlockMemory, K = Kernel> {
+    io: &'io Io<M, K>,
+    message: [u64; WORDS],
+    transfers: [CapSlot; MAX_TRANSFERS as usize],
+    results_by_address: bool,
+}
+
+impl<M: Memory, K: Enter> Io<M, K> {
+    /// A way to call for messages that fit an inline slot both ways: most do.
+    pub const fn caller(&self) -> Caller<'_, INLINE_WORDS, M, K> {
+        Caller::new(self)
+    }
+
+    /// Starts a call whose parameters fit an inline slot and does not wait for it:
+    /// `io.start::<console::methods::Read>(console, &ReadParams { capacity: 1 })`.
+    pub fn start<'p, C: Method>(
+        &self,
+        target: CapSlot,
+        params: &C::Params<'p>,
+    ) -> Result<Pending, Status> {
+        let mut words = [0; INLINE_WORDS];
+        let length = params.encode(words.as_mut_bytes()).map_err(|e| e.status())?;
+        let payload = words.get(..length.div_ceil(8)).unwrap_or_default();
+        self.submit(call(target, C::ORDINAL, length as u32), payload)
+    }
+
+    /// A way to call for messages of up to 1 KiB both ways.
+    pub const fn large(&self) -> Caller<'_, LARGE_WORDS, M, K> {
+        Caller::large(self)
+    }
+}
+
+impl<'io, const WORDS: usize, M: Memory, K: Enter> Caller<'io, WORDS, M, K> {
+    const HOLDS_AN_INLINE_SLOT: () = assert!(WORDS >= INLINE_WORDS);
+
+    /// Parameters of up to `WORDS` words, results inline.
+    pub const fn new(io: &'io Io<M, K>) -> Self {
+        let () = Self::HOLDS_AN_INLINE_SLOT;
+        let transfers = [CapSlot::NONE; MAX_TRANSFERS as usize];
+        Self { io, message: [0; WORDS], transfers, results_by_address: false }
+    }
+
+    /// Parameters and results of up to `WORDS` words.
+    pub const fn large(io: &'io Io<M, K>) -> Self {
+        let mut caller = Self::new(io);
+        caller.results_by_address = true;
+        caller
+    }
+
+    /// Writes descriptors behind `length` bytes of payload; returns the words of both.
+    fn add_transfers(&mut self, length: usize, transfers: &[Transfer]) -> Result<usize, Status> {
+        let from = length.div_ceil(8);
+        let room = self.message.get_mut(from..).unwrap_or_default();
+        if transfers.len() > usize::from(MAX_TRANSFERS) {
+            return Err(Status::InvalidArgument);
+        }
+        if room.len() < transfers.len() * 2 {
+            return Err(Status::ParamsTooLarge);
+        }
+        for (words, transfer) in room.chunks_exact_mut(2).zip(transfers) {
+            let mode = if transfer.is_move { TransferMode::Move } else { TransferMode::Copy };
+            words.copy_from_slice(&[transfer.slot.to_bits(), u64::from(mode as u32)]);
+        }
+        Ok(from + transfers.len() * 2)
+    }
+
+    /// The results of a completion whose inline payload is at the beginning of the message.
+    fn reply(&mut self, cqe: &Cqe) -> Result<Reply<'_>, Status> {
+        let is_exception = match status_of(cqe) {
+            Status::Ok => false,
+            Status::Exception => true,
+            other => return Err(other),
+        };
+        let mut length = (cqe.length as usize).min(WORDS * 8);
+        if is_exception && length == 0 {
+            // A service may say no without a word; the kind is in the completion.
+            let kind = ExceptionKind::from_number(cqe.method).unwrap_or(ExceptionKind::Failed);
+            let exception = Exception::new(kind, "");
+            length = exception.encode(self.message.as_mut_bytes()).unwrap_or(0);
+        }
+        let count = usize::from(cqe.transfers()).min(self.transfers.len());
+        let descriptors = self.message.get(length.div_ceil(8)..).unwrap_or_default();
+        for (slot, words) in self.transfers.iter_mut().zip(descriptors.chunks_exact(2)).take(count)
+        {
+            *slot = CapSlot::from_bits(words.first().copied().unwrap_or_default());
+        }
+        Ok(Reply {
+            is_exception,
+            bytes: self.message.as_bytes().get(..length).unwrap_or_default(),
+            transfers: self.transfers.get(..count).unwrap_or_default(),
+        })
+    }
+}
+
+impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M, K> {
+    fn call<P: Encode>(
+        &mut self,
+        target: CapSlot,
+        method: u16,
+        params: &P,
+        transfers: &[Transfer],
+    ) -> Result<Reply<'_>, Status> {
+        let length = params.encode(self.message.as_mut_bytes()).map_err(|e| e.status())?;
+        let words = self.add_transfers(length, transfers)?;
+        let mut sqe = call(target, method, length as u32);
+        sqe.transfers = transfers.len() as u16;
+        // The kernel reads parameters from here and writes results to here while the call below
+        // runs, which is when nothing else has the message.
+        let place = self.message.as_mut_ptr().expose_provenance() as u64;
+        if words * 8 > INLINE_BYTES {
+            sqe.flags |= SqeFlags::BY_ADDRESS;
+            sqe.address = place;
+        }
+        if self.results_by_address {
+            sqe.flags |= SqeFlags::RESULT_BY_ADDRESS;
+            sqe.result_address = place;
+            sqe.result_capacity = (WORDS * 8) as u32;
+        }
+        let payload = self.message.get(..words.min(INLINE_WORDS)).unwrap_or_default();
+        let mut inline = [0; INLINE_WORDS];
+        let cqe = self.io.run(sqe, payload, &mut inline)?;
+        if cqe.flags & CqeFlags::BY_ADDRESS == 0
+            && let Some(message) = self.message.first_chunk_mut()
+        {
+            *message = inline;
+        }
+        self.reply(&cqe)
+    }
+}
+
+/// An SQE that calls a method with `length` bytes of parameters in an inline slot.
+#[inline]
+pub const fn call(target: CapSlot, method: u16, length: u32) -> Sqe {
+    Sqe { opcode: Opcode::Call as u8, method, length, cap: target.to_bits(), ..NOP }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CONSOLE, SYSTEM_INFO, TIMER, with_io};
+    use schema::{console, system_info, timer};
+    use schema_wire::CallError;
+
+    #[test]
+    fn a_typed_client_calls_and_reads_the_answer() {
+        with_io(
+            8,
+            |kernel| kernel.service.number = 77,
+            |io| {
+                let mut timer = timer::Client::new(io.caller(), TIMER);
+                assert_eq!(timer.now().unwrap().ns, 77);
+                timer.sleep(5).unwrap();
+            },
+            |kernel, ()| {
+                // One entry a call: it submits and waits.
+                assert_eq!((kernel.entries, kernel.service.asked.len()), (2, 1));
+            },
+        );
+    }
+
+    #[test]
+    fn a_call_can_go_on_while_others_are_made() {
+        with_io(
+            8,
+            |kernel| kernel.service.number = 8,
+            |io| {
+                let params = timer::SleepParams { ns: u64::MAX };
+                let sleep = io.start::<timer::methods::Sleep>(TIMER, &params).unwrap();
+                assert_eq!(timer::Client::new(io.caller(), TIMER).now().unwrap().ns, 8);
+                assert!(!io.is_done(&sleep));
+                let cqe = io.wait(sleep, &mut [0; INLINE_WORDS]);
+                assert_eq!(status_of(&cqe), Status::Ok);
+            },
+            |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn clients_of_one_thread_keep_their_own_results() {
+        with_io(
+            8,
+            |kernel| {
+                kernel.service.input = b"key".to_vec();
+                kernel.service.number = 3;
+            },
+            |io| {
+                let mut console = console::Client::new(io.caller(), CONSOLE);
+                let mut timer = timer::Client::new(io.caller(), TIMER);
+                let reading = console.read(80).unwrap();
+                assert_eq!(timer.now().unwrap().ns, 3);
+                assert_eq!(reading.get().unwrap().bytes, b"key");
+            },
+            |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn parameters_beyond_an_inline_slot_go_by_address() {
+        with_io(
+            8,
+            |_| (),
+            |io| {
+                let text = [7; 300];
+                let mut small = console::Client::new(io.caller(), CONSOLE);
+                let refused = Err(CallError::Status(Status::ParamsTooLarge));
+                assert_eq!(small.write(&text), refused);
+                let mut large = console::Client::new(io.large(), CONSOLE);
+                assert_eq!(large.write(&text).unwrap().written, 300);
+            },
+            |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn results_beyond_an_inline_slot_need_a_large_caller() {
+        with_io(
+            8,
+            |kernel| kernel.service.number = 1,
+            |io| {
+                let mut small = system_info::Client::new(io.caller(), SYSTEM_INFO);
+                let refused = Err(CallError::Status(Status::ResultTooLarge));
+                assert_eq!(small.cpu(0).map(|_| ()), refused);
+                let mut large = system_info::Client::new(io.large(), SYSTEM_INFO);
+                large.cpu(0).unwrap();
+            },
+            |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn statuses_and_exceptions_are_errors() {
+        with_io(
+            8,
+            |_| (),
+            |io| {
+                let nothing = CapSlot::new(40, 1);
+                let error = timer::Client::new(io.caller(), nothing).now();
+                assert_eq!(error, Err(CallError::Status(Status::Disconnected)));
+            },
+            |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn an_exception_without_a_word_has_the_completions_kind() {
+        with_io(
+            8,
+            |_| (),
+            |io| {
+                let mut caller = io.caller();
+                let method = ExceptionKind::Overloaded as u16;
+                let cqe = Cqe { status: Status::Exception as u8, method, ..Cqe::default() };
+                let reply = caller.reply(&cqe).unwrap();
+                let exception = Exception::decode(reply.bytes).unwrap();
+                assert_eq!(
+                    (reply.is_exception, exception.kind()),
+                    (true, ExceptionKind::Overloaded)
+                );
+            },
+            |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn capabilities_travel_behind_the_payload() {
+        with_io(
+            8,
+            |_| (),
+            |io| {
+                let mut caller = io.caller();
+                caller.message = core::array::from_fn(|word| word as u64);
+                let transfers = 2 << CqeFlags::TRANSFERS_SHIFT;
+                let cqe = Cqe { flags: transfers, length: 12, ..Cqe::default() };
+                let reply = caller.reply(&cqe).unwrap();
+                let slots = [CapSlot::from_bits(2), CapSlot::from_bits(4)];
+                assert_eq!((reply.bytes.len(), reply.transfers), (12, &slots[..]));
+                let sent = [Transfer { slot: CapSlot::new(5, 6), is_move: true }; 9];
+                assert_eq!(caller.add_transfers(12, &sent[..2]), Ok(6));
+                assert_eq!(caller.message[2..6], [6 << 32 | 5, 1, 6 << 32 | 5, 1]);
+                assert_eq!(caller.add_transfers(12, &sent), Err(Status::InvalidArgument));
+                assert_eq!(caller.add_transfers(113, &sent[..1]), Err(Status::ParamsTooLarge));
+            },
+            |_, ()| (),
+        );
+    }
+}

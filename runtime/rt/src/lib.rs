@@ -1,0 +1,82 @@
+//! The runtime of user programs: from the first instruction to typed calls, without an allocator.
+//!
+//! A program names its main function with [`main!`] and gets an [`Env`]: its capabilities by name
+//! and its thread's [`Io`].
+//!
+//! ```ignore
+//! #![no_std]
+//! #![no_main]
+//!
+//! use capos_rt::{Env, Error, println};
+//!
+//! capos_rt::main!(main);
+//!
+//! fn main(env: &Env) -> Result<(), Error> {
+//!     let timer = env.cap("timer", schema::timer::INTERFACE_ID)?;
+//!     schema::timer::Client::new(env.io.caller(), timer).sleep(1_000_000)?;
+//!     println!(env, "a millisecond later");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! * [`ring`]: the thread's ring as it is: SQEs in, CQEs out, nothing kept.
+//! * [`io`]: operations under way, each with a name; completions are kept until asked for.
+//! * [`caller`]: typed clients' way to call and wait. [`serve`]: a service's loop.
+//! * [`capset`]: capabilities by name. [`time`]: the clock without a call.
+//! * [`out`]: text to the console.
+//! * [`thread`]: more threads, on stacks the program has. [`park`]: waiting on a word.
+//! * `start`, `syscall`, `panic`: the two entries into the program, the two into the kernel, and
+//!   the end nobody wanted; only in programs, not on the host.
+//!
+//! Everything of a thread stays with it: an [`Io`] is neither sent nor shared. Only this crate
+//! contains `unsafe`; programs have none.
+#![no_std]
+#![cfg_attr(target_os = "none", feature(allow_internal_unsafe))]
+#![cfg_attr(
+    target_os = "none",
+    allow(internal_features, reason = "main! lets programs without unsafe define a symbol")
+)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod caller;
+pub mod capset;
+mod error;
+pub mod io;
+pub mod out;
+pub mod park;
+pub mod ring;
+pub mod serve;
+#[cfg(test)]
+mod testing;
+
+#[cfg(target_os = "none")]
+mod env;
+#[cfg(target_os = "none")]
+mod panic;
+#[cfg(target_os = "none")]
+#[doc(hidden)]
+pub mod start;
+#[cfg(target_os = "none")]
+pub mod syscall;
+#[cfg(target_os = "none")]
+pub mod thread;
+#[cfg(target_os = "none")]
+pub mod time;
+
+pub use caller::Caller;
+pub use capset::{CapSet, NoCap};
+pub use error::Error;
+pub use io::{Io, Pending};
+pub use ring::{Enter, Ring};
+pub use serve::serve;
+
+#[cfg(target_os = "none")]
+pub use env::{Ending, Env};
+#[cfg(target_os = "none")]
+pub use panic::PANIC_EXIT;
+#[cfg(target_os = "none")]
+pub use syscall::exit;
+#[cfg(target_os = "none")]
+pub use time::now_ns;

@@ -1,0 +1,130 @@
+//! The end nobody wanted: a report on the console, then the process ends.
+//!
+//! Works whatever the thread was doing: it takes the ring over as it is (what was pushed and not
+//! published is gone, completions that wait are dropped) and uses neither [`Io`](crate::Io) nor
+//! much of a stack. A thread without a console ends without a report.
+
+use core::fmt::{self, Write};
+use core::panic::PanicInfo;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use abi_ring::{Completion, INLINE_WORDS};
+use abi_sync::BlockMemory;
+use abi_types::{CapSlot, NEVER, Status};
+use schema::console;
+use schema_wire::{Encode, Message, Method};
+use zerocopy::IntoBytes;
+
+use crate::caller::call;
+use crate::capset::CapSet;
+use crate::env::ring_at;
+use crate::ring::Ring;
+use crate::{syscall, thread};
+
+/// The exit code of a process that panicked.
+pub const PANIC_EXIT: i64 = 101;
+
+/// Names the report's own operations among all others of the ring.
+const USER_DATA: u64 = u64::MAX;
+
+/// Text of one inline message.
+const PIECE_BYTES: usize = INLINE_WORDS * 8 - 24;
+
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    // Of two threads that panic, and of a panic in the report, the first one is told.
+    if !PANICKED.swap(true, Ordering::Relaxed) {
+        let (ring, capset) = thread::own_ring_and_capset();
+        // SAFETY: the kernel gave this process the page.
+        let caps = unsafe { CapSet::at(capset) };
+        if let Ok(console) = caps.find("console", console::INTERFACE_ID) {
+            // SAFETY: this thread's own ring; its other user never runs again, since this
+            // function does not return.
+            let ring = unsafe { ring_at(ring) };
+            let mut report = Report { ring, console, piece: [0; PIECE_BYTES], used: 0 };
+            let _ = writeln!(report, "{info}");
+            report.flush();
+        }
+    }
+    syscall::exit(PANIC_EXIT)
+}
+
+/// Text in inline messages.
+struct Report {
+    ring: Ring,
+    console: CapSlot,
+    piece: [u8; PIECE_BYTES],
+    used: usize,
+}
+
+impl Write for Report {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if self.used == PIECE_BYTES {
+                self.flush();
+            }
+            if let Some(place) = self.piece.get_mut(self.used) {
+                *place = byte;
+                self.used += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// Writes what was collected, in as many calls as the console wants; gives up if it takes
+    /// nothing.
+    fn flush(&mut self) {
+        let mut from = 0;
+        while from < self.used {
+            match self.write(from) {
+                0 => break,
+                written => from += written,
+            }
+        }
+        self.used = 0;
+    }
+
+    /// Writes what was collected from `from` on; how much of it the console took. Completions of
+    /// others are dropped on the way.
+    fn write(&mut self, from: usize) -> usize {
+        let bytes = self.piece.get(from..self.used).unwrap_or_default();
+        let mut words = [0u64; INLINE_WORDS];
+        let Ok(length) = console::WriteParams { bytes }.encode(words.as_mut_bytes()) else {
+            return 0;
+        };
+        let mut sqe = call(self.console, console::methods::Write::ORDINAL, length as u32);
+        sqe.user_data = USER_DATA;
+        // Slot 0 may be in use by an operation that no longer matters.
+        self.ring.write_inline(sqe.buffer, &words);
+        while self.ring.push(sqe).is_err() {
+            while self.ring.pop().is_some() {}
+            let _ = self.ring.enter(0, 0);
+        }
+        loop {
+            let _ = self.ring.enter(1, NEVER);
+            while let Some(completion) = self.ring.pop() {
+                if completion.cqe().user_data == USER_DATA {
+                    return written(&completion);
+                }
+            }
+        }
+    }
+}
+
+/// What a `Console.write` took; 0 if it failed.
+fn written(completion: &Completion<'_, BlockMemory>) -> usize {
+    let cqe = completion.cqe();
+    let mut words = [0; INLINE_WORDS];
+    completion.read_inline(cqe.length, &mut words);
+    let bytes = words.as_bytes().get(..cqe.length as usize).unwrap_or_default();
+    let results = Message::new(bytes);
+    let results = results.as_ref().map(Message::get::<console::WriteResults>);
+    match (cqe.status(), results) {
+        (Some(Status::Ok), Ok(Ok(results))) => results.written as usize,
+        _ => 0,
+    }
+}

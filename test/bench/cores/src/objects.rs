@@ -1,0 +1,96 @@
+//! Capabilities, calls, waiting threads, deadlines.
+
+use core_cap::{Cap, GrantEntry, Grants, Mode, Request, Slot, Table};
+use core_endpoint::{Call, CallVerdict, Endpoint, Limits, Record, Service};
+use core_park::{Bucket, Key, Waiter};
+use core_thread::{Lifecycle, ThreadKey};
+use core_timer::{DeadlineQueue, Timer};
+use std::hint::black_box;
+
+use crate::Bench;
+
+/// Times each.
+pub fn run(bench: &Bench) {
+    cap(bench);
+    endpoint(bench);
+    park(bench);
+    timer(bench);
+    bench.run("thread: create, exit, release", |n| {
+        let mut life = Lifecycle::new(ThreadKey { slot: n as u32, generation: 1 });
+        let _ = black_box(life.exit(0).unwrap());
+        let _ = black_box(life.release_handle().unwrap());
+    });
+}
+
+fn cap(bench: &Bench) {
+    let mut table = Table::new(vec![Slot::UNUSED; 64], 64).unwrap();
+    let mut other = Table::new(vec![Slot::UNUSED; 64], 64).unwrap();
+    let grants = Grants::new((0..4).map(|_| GrantEntry::default()).collect::<Vec<_>>());
+    let slot = table.insert(Cap::new(7_u32)).unwrap();
+    bench.run("cap: look up", |_| {
+        let _ = black_box(table.lookup(black_box(slot), &grants));
+    });
+    bench.run("cap: insert and release", |_| {
+        let slot = table.insert(Cap::new(8)).unwrap();
+        let _ = black_box(table.release(slot).unwrap());
+    });
+    bench.run("cap: transfer a copy to another table, and release it", |_| {
+        let list = [Request { slot, mode: Mode::Copy }];
+        let parcel = table.prepare(&list, &grants, |_, _| true).unwrap();
+        let promised = other.reserve(1).unwrap();
+        table.depart(&parcel).unwrap();
+        let arrived = other.arrive(promised, parcel).unwrap();
+        let _ = black_box(other.release(arrived.slots()[0]).unwrap());
+    });
+}
+
+fn endpoint(bench: &Bench) {
+    let mut service: Service<u32, u32, _, _> =
+        Service::new(vec![Record::UNUSED; 32], vec![Endpoint::UNUSED; 2]);
+    let on = service.open(Limits { queued: 8, in_flight: 8 }).unwrap();
+    bench.run("endpoint: receive, call, reply", |n| {
+        let _ = black_box(service.recv(on, 1, 0, |_| ()).unwrap());
+        let call = Call { caller: n as u32, badge: 0, deadline_ns: 0 };
+        let Ok(CallVerdict::Deliver { token, .. }) = service.call(on, call, 0) else {
+            panic!("a receiver waits")
+        };
+        let _ = black_box(service.reply(token).unwrap());
+    });
+}
+
+fn park(bench: &Bench) {
+    for threads in [1_u32, 1000] {
+        let waiters: Vec<Waiter> = (0..threads + 1).map(|_| Waiter::new()).collect();
+        let mut bucket = Bucket::new(0);
+        for who in 0..threads {
+            let key = Key::private(1, u64::from(who) * 4);
+            let _ = bucket.park(&waiters, who, key, None, 0, || Ok::<_, ()>(true)).unwrap();
+        }
+        let key = Key::private(2, 0);
+        bench.run(&format!("park: park and unpark beside {threads} in the bucket"), |_| {
+            let _ = black_box(
+                bucket.park(&waiters, threads, key, None, 0, || Ok::<_, ()>(true)).unwrap(),
+            );
+            let _ = black_box(bucket.unpark(&waiters, key, 1, |woken| _ = black_box(woken)));
+        });
+    }
+}
+
+fn timer(bench: &Bench) {
+    for armed in [10_u32, 10_000] {
+        let timers: Vec<Timer> = (0..armed + 1).map(|_| Timer::new()).collect();
+        let mut queue = DeadlineQueue::new(0);
+        for who in 0..armed {
+            let deadline_ns = 1 + u64::from(who.wrapping_mul(2_654_435_761));
+            let _ = queue.arm(&timers, who, deadline_ns, None).unwrap();
+        }
+        bench.run(&format!("timer: arm and cancel beside {armed}"), |n| {
+            let _ = black_box(queue.arm(&timers, armed, n << 16, None).unwrap());
+            let _ = black_box(queue.cancel(&timers, armed).unwrap());
+        });
+        bench.run(&format!("timer: arm the nearest and expire it beside {armed}"), |_| {
+            let _ = black_box(queue.arm(&timers, armed, 0, None).unwrap());
+            let _ = black_box(queue.pop_expired(&timers, 0));
+        });
+    }
+}

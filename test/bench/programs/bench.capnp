@@ -1,0 +1,25 @@
+@0x9d16ac66f79f83ce;
+# The benchmark: one process that measures, and the ones it measures against.
+
+using Boot = import "/schema/manifest.capnp";
+
+const manifest :Boot.Manifest = (processes = [
+  (name = "echo", binary = "echo.elf", grants = [
+    (name = "console", console = void),
+    (name = "requests", endpoint = (name = "echo"))]),
+  (name = "typed", binary = "typed.elf", grants = [
+    (name = "console", console = void),
+    (name = "requests", endpoint = (name = "typed", interfaceId = 0x80d9c56f6099934a))]),
+  (name = "yielder", binary = "yielder.elf", grants = [
+    (name = "console", console = void),
+    (name = "requests", endpoint = (name = "yielder"))]),
+  (name = "client", binary = "client.elf", essential = true, grants = [
+    (name = "console", console = void),
+    (name = "records", records = void),
+    (name = "echo", client = (endpoint = "echo", badge = 1)),
+    (name = "typed", client = (endpoint = "typed", badge = 1)),
+    (name = "yielder", client = (endpoint = "yielder", badge = 1)),
+    (name = "park", parkSpace = void),
+    (name = "spawner", threadSpawner = void),
+    (name = "control", threadControl = void)]),
+]);

@@ -1,0 +1,68 @@
+//! The program that measures: instructions of a raw ring client for each operation.
+//!
+//! For the deterministic lane, where a tick of the counter is an instruction of the guest. A
+//! sample is a batch of one operation between two readings of the counter, without the cost of
+//! the readings; reported are the least and the middle of all samples, per operation. What an
+//! operation costs is what its thread sees until it has the result: user code on both sides,
+//! entries, switches.
+//!
+//! * [`measure`]: samples and their summary. [`raw`]: operations by hand.
+//! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`].
+#![no_std]
+#![no_main]
+
+mod ipc;
+mod measure;
+mod park;
+mod raw;
+mod ring;
+mod threads;
+
+use abi_types::CapSlot;
+use bench_schema::echo;
+use capos_rt::thread::Threads;
+use capos_rt::{Env, Error};
+use measure::Counter;
+use test_kit::{Suite, Test};
+
+capos_rt::main!(main);
+
+/// What the measurements share.
+struct Bench {
+    env: &'static Env,
+    counter: Counter,
+    echo: CapSlot,
+    typed: CapSlot,
+    yielder: CapSlot,
+    park_space: CapSlot,
+    threads: Threads,
+}
+
+const SUITE: Suite<Bench> = Suite::new(&[
+    Test::new("bench.null_entry", ring::null_entry),
+    Test::new("bench.ring_nop_1", ring::nop_1),
+    Test::new("bench.ring_nop_8", ring::nop_8),
+    Test::new("bench.ring_nop_64", ring::nop_64),
+    Test::new("bench.ipc_rt_0", ipc::round_trip_0),
+    Test::new("bench.ipc_rt_64", ipc::round_trip_64),
+    Test::new("bench.ipc_rt_64_typed", ipc::round_trip_64_typed),
+    Test::new("bench.unpark_none", park::unpark_none),
+    Test::new("bench.park_mismatch", park::mismatch),
+    Test::new("bench.park_rt", park::round_trip),
+    Test::new("bench.yield_thread", threads::yield_thread),
+    Test::new("bench.yield_process", threads::yield_process),
+    Test::new("bench.thread_create_join", threads::create_join),
+]);
+
+fn main(env: &'static Env) -> Result<(), Error> {
+    let mut bench = Bench {
+        env,
+        counter: Counter::new(),
+        echo: env.cap("echo", 0)?,
+        typed: env.cap("typed", echo::INTERFACE_ID)?,
+        yielder: env.cap("yielder", 0)?,
+        park_space: env.cap("park", schema::park_space::INTERFACE_ID)?,
+        threads: Threads::of(&env.caps)?,
+    };
+    test_user::run_with(env, &SUITE, &mut bench)
+}

@@ -1,0 +1,20 @@
+//! A service that panics when it is called, on a thread that is not its process's first.
+#![no_std]
+#![no_main]
+
+use capos_rt::thread::{Stack, Threads};
+use capos_rt::{Env, Error, serve};
+
+capos_rt::main!(main);
+
+static STACK: Stack<32768> = Stack::new();
+
+fn main(env: &Env) -> Result<i64, Error> {
+    Threads::of(&env.caps)?.spawn(&env.io, &STACK, receive, 0)?.join(&env.io)
+}
+
+fn receive(env: &Env) -> i64 {
+    let Ok(requests) = env.cap("requests", schema::endpoint::INTERFACE_ID) else { return 1 };
+    serve(&env.io, requests, |call, _| panic!("method {} was called", call.method));
+    2
+}

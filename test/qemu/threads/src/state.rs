@@ -1,0 +1,148 @@
+//! What each thread has for itself: FS base, vector registers, entry registers.
+
+use crate::SIBLINGS;
+use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
+use abi_types::{CapSlot, ExceptionKind};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use schema::thread_control;
+use test_bare::program::{Program, is_exception};
+use test_bare::raw::{Child, Run};
+use test_bare::{tls, vectors};
+use test_kit::{Outcome, T, check, check_eq, require_ok};
+
+type Test<'a> = T<'a, Program>;
+
+static CONTROL: AtomicU64 = AtomicU64::new(0);
+
+fn end_at_once(_: &Child) -> i64 {
+    3
+}
+
+pub fn entry_registers(t: &mut Test<'_>) -> Outcome {
+    // Vector registers of this thread are not zero: a child must not see them.
+    check_eq!(t, vectors::hold(0x55, 1, 0, vectors::has_avx()), 0);
+    let run = Run { main: end_at_once, argument: 0, fs_base: 0 };
+    let handle = require_ok!(t, SIBLINGS[0].start(t.env.io(), t.env.by(), run));
+    check_eq!(t, t.env.finish(handle), Ok(3));
+    let found = SIBLINGS[0].registers();
+    check_eq!(t, found.is_written, 1);
+    let [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp] = found.low;
+    check_eq!(t, rdi, SIBLINGS[0].start_address());
+    check!(t, rsi != u64::from(t.env.env.tid.0), "the child has its parent's number");
+    check_eq!(t, rdx, u64::from(t.env.env.pid.0));
+    check!(t, rcx > RING_VADDR && (rcx - RING_VADDR).is_multiple_of(RING_STRIDE), "{rcx:#x}");
+    check_eq!(t, found.high[0], CAPSET_VADDR);
+    check_eq!(t, rsp, SIBLINGS[0].stack_top());
+    check_eq!(t, [rax, rbx, rbp], [0; 3]);
+    check_eq!(t, found.high[1..], [0; 7]);
+    // Bit 1 is always set, and interrupts are on in user mode.
+    check_eq!(t, found.flags, 0x202);
+    check_eq!(t, (found.fcw(), found.fsw_and_tags()), (0x37f, [0; 3]));
+    check_eq!(t, found.mxcsr(), 0x1f80);
+    check!(t, found.vectors_are_zero(), "vector registers of another thread");
+    Ok(())
+}
+
+fn set(io: &capos_rt::Io, fs_base: u64) -> bool {
+    let control = CapSlot::from_bits(CONTROL.load(Ordering::Relaxed));
+    thread_control::Client::new(io.caller(), control).set_fs_base(fs_base).is_ok()
+}
+
+fn get(io: &capos_rt::Io) -> u64 {
+    let control = CapSlot::from_bits(CONTROL.load(Ordering::Relaxed));
+    thread_control::Client::new(io.caller(), control).get_fs_base().map_or(u64::MAX, |f| f.fs_base)
+}
+
+static WORDS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+fn address_of(word: &AtomicU64) -> u64 {
+    core::ptr::from_ref(word).expose_provenance() as u64
+}
+
+pub fn fs_base(t: &mut Test<'_>) -> Outcome {
+    CONTROL.store(t.env.control.to_bits(), Ordering::Relaxed);
+    let io = t.env.io();
+    let before = get(io);
+    WORDS[0].store(0x1111, Ordering::Relaxed);
+    WORDS[1].store(0x2222, Ordering::Relaxed);
+    for (word, value) in [(0, 0x1111), (1, 0x2222), (0, 0x1111)] {
+        check!(t, set(io, address_of(&WORDS[word])));
+        // In effect when the call is complete, without a switch in between.
+        check_eq!(t, tls::word_at_fs(), value);
+        check_eq!(t, get(io), address_of(&WORDS[word]));
+    }
+    for bad in [0x0000_8000_0000_0000, 0xffff_8000_0000_0000, u64::MAX, 1 << 63] {
+        let mut control = thread_control::Client::new(io.caller(), t.env.control);
+        let refused = control.set_fs_base(bad);
+        let words = "not a user address";
+        check!(t, is_exception(&refused, ExceptionKind::InvalidArgument, words), "{refused:?}");
+        check_eq!(t, tls::word_at_fs(), 0x1111);
+    }
+    check!(t, set(io, before));
+    Ok(())
+}
+
+static READY: AtomicU32 = AtomicU32::new(0);
+const ROUNDS: u32 = 300;
+
+/// Looks at its own word again and again, with others in between; odd ones move their base.
+fn look_at_fs(child: &Child) -> i64 {
+    let own = child.argument;
+    READY.fetch_add(1, Ordering::Relaxed);
+    while READY.load(Ordering::Relaxed) < 6 {
+        let _ = child.io.yield_now();
+    }
+    for round in 0..ROUNDS {
+        if tls::word_at_fs() != own {
+            return 1;
+        }
+        if own % 2 == 1 && round == ROUNDS / 2 && !set(&child.io, get(&child.io)) {
+            return 2;
+        }
+        if child.io.yield_now().is_err() {
+            return 3;
+        }
+    }
+    0
+}
+
+pub fn fs_base_of_siblings(t: &mut Test<'_>) -> Outcome {
+    CONTROL.store(t.env.control.to_bits(), Ordering::Relaxed);
+    READY.store(0, Ordering::Relaxed);
+    let mut handles = [CapSlot::NONE; 6];
+    for (number, handle) in handles.iter_mut().enumerate() {
+        WORDS[number].store(number as u64, Ordering::Relaxed);
+        let fs_base = address_of(&WORDS[number]);
+        let run = Run { main: look_at_fs, argument: number as u64, fs_base };
+        *handle = require_ok!(t, SIBLINGS[number].start(t.env.io(), t.env.by(), run));
+    }
+    for handle in handles {
+        check_eq!(t, t.env.finish(handle), Ok(0));
+    }
+    Ok(())
+}
+
+fn hold_vectors(child: &Child) -> i64 {
+    READY.fetch_add(1, Ordering::Relaxed);
+    while READY.load(Ordering::Relaxed) < 4 {
+        let _ = child.io.yield_now();
+    }
+    let avx = vectors::has_avx();
+    // Long enough for slices to end, then with entries: a switch from an interrupt and one from a
+    // syscall keep registers on different ways.
+    let wrong = vectors::hold(child.argument + 1, 4_000_000, 300, avx);
+    i64::from(wrong)
+}
+
+pub fn vectors(t: &mut Test<'_>) -> Outcome {
+    READY.store(0, Ordering::Relaxed);
+    let mut handles = [CapSlot::NONE; 4];
+    for (number, handle) in handles.iter_mut().enumerate() {
+        *handle = require_ok!(t, t.env.spawn(number, hold_vectors, number as u64));
+    }
+    for handle in handles {
+        check_eq!(t, t.env.finish(handle), Ok(0));
+    }
+    t.metric("with AVX", u64::from(vectors::has_avx()), "");
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Bugs put in on purpose: the seeds find every one of them.
+//!
+//! Each test says which rules may tell on the bug, and the same seeds without it are green in
+//! the test of all seeds.
+use core_sched_policy::{AnyPolicy, Policy, PolicyKind, VirtualTime};
+use test_sim::{Fault, NoCreditFloor, Rule, StaleTag, of_seed, run_with};
+
+const SEEDS: std::ops::Range<u64> = 0..100;
+
+/// What the seeds find; every finding names the seed to replay.
+fn findings<P: Policy>(fault: Fault, policy: impl Fn() -> P) -> Vec<(u64, Rule)> {
+    let mut found = Vec::new();
+    for seed in SEEDS {
+        let (mut config, workload) = of_seed(seed);
+        config.fault = fault;
+        if let Err(failure) = run_with(config, workload, "planted", &policy) {
+            assert!(failure.replay.contains(&format!("--seed {seed} ")), "{failure}");
+            println!("seed {seed}: {failure}");
+            found.push((seed, failure.rule));
+        }
+    }
+    found
+}
+
+fn assert_found(found: &[(u64, Rule)], at_least: usize, rules: &[Rule]) {
+    assert!(found.len() >= at_least, "only {} seeds found it: {found:?}", found.len());
+    assert!(found.iter().all(|(_, rule)| rules.contains(rule)), "{found:?}");
+}
+
+fn either(kind: PolicyKind) -> AnyPolicy {
+    AnyPolicy::new(kind, VirtualTime::default())
+}
+
+#[test]
+fn no_credit_floor() {
+    let found = findings(Fault::None, NoCreditFloor::default);
+    assert_found(&found, 1, &[Rule::Starved, Rule::Unfair]);
+}
+
+#[test]
+fn stale_tag() {
+    let found = findings(Fault::None, StaleTag::default);
+    assert_found(&found, 10, &[Rule::Starved, Rule::Unfair, Rule::Invariant]);
+}
+
+#[test]
+fn double_enqueue() {
+    for kind in PolicyKind::ALL {
+        let found = findings(Fault::DoubleEnqueue(50), || either(kind));
+        assert_found(&found, 40, &[Rule::Refused, Rule::Invariant]);
+    }
+}
+
+#[test]
+fn lost_ipi() {
+    for kind in PolicyKind::ALL {
+        let found = findings(Fault::LostIpi(20), || either(kind));
+        assert_found(&found, 10, &[Rule::Idle, Rule::Starved, Rule::Unfair]);
+    }
+}
