@@ -57,7 +57,7 @@ _compile_output = rule(
     toolchains = [_TOOLCHAIN],
 )
 
-def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy = False, crates = []):
+def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy = False, crates = [], **kwargs):
     """Passes if `src` does not compile and the compiler says `expect`.
 
     Args:
@@ -68,6 +68,7 @@ def compile_fail_test(name, src, expect, runs_on = "host", folder = None, clippy
       folder: compile it with the lints of this folder.
       clippy: let clippy look at it.
       crates: libraries it uses.
+      **kwargs: as for any test.
     """
     _compile_output(
         name = name + ".output",

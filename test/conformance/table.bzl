@@ -559,6 +559,61 @@ PROOFS = {
         "//abi/ring:abi_ring_owner",
         "//abi/ring:abi_ring_ownership",
     ],
+    "F1": [
+        "//runtime/fiber/core:fiber_core_park",
+        "//runtime/fiber/core:fiber_core_word_table",
+    ],
+    "F2": [
+        "//runtime/fiber/core:fiber_core_word_table",
+        "//runtime/fiber/core:fiber_core_queues",
+    ],
+    "F3": ["//runtime/fiber/core:fiber_core_park"],
+    "F4": [
+        "//runtime/fiber/core:fiber_core_park",
+        "//runtime/fiber/core:fiber_core_queues",
+    ],
+    "F5": ["//runtime/fiber/core:fiber_core_park"],
+    "F6": [
+        "//runtime/fiber/chan:fiber_chan_channels",
+        "//runtime/fiber/rt:fiber_rt_locks",
+    ],
+    "F7": [
+        "//runtime/fiber/core:fiber_core_word_table",
+        "//runtime/fiber/core:fiber_core_park",
+    ],
+    "F8": [
+        "//runtime/fiber/chan:fiber_chan_semantics",
+        "//runtime/fiber/chan:fiber_chan_histories",
+        "//runtime/fiber/chan:fiber_chan_channels",
+    ],
+    "F9": [
+        "//runtime/fiber/nursery:fiber_nursery_basics",
+        "//runtime/fiber/nursery:refused_outlives",
+        "//runtime/fiber/nursery:refused_escapes",
+    ],
+    "F10": ["//runtime/fiber/chan:fiber_chan_semantics"],
+    "F11": [
+        "//runtime/fiber/rt:fiber_rt_workers",
+        "//runtime/fiber/core:fiber_core_test",
+    ],
+    "F12": [
+        "//runtime/fiber/rt:fiber_rt_workers",
+        "//runtime/fiber/rt:fiber_rt_overflow",
+    ],
+    "F15": [
+        "//runtime/fiber/chan:fiber_chan_semantics",
+        "//runtime/fiber/chan:fiber_chan_channels",
+    ],
+    "F17": ["//runtime/fiber/rt:fiber_rt_workers"],
+    "F18": [
+        "//runtime/fiber/core:fiber_core_sleep",
+        "//runtime/fiber:stress",
+    ],
+    "F19": [
+        "//runtime/fiber/nursery:fiber_nursery_basics",
+        "//runtime/fiber/chan:fiber_chan_semantics",
+        "//runtime/fiber/rt:fiber_rt_workers",
+    ],
     "U4": [
         "//kernel/smp/trace:smp_trace_buffer",
         "//kernel/smp/trace:smp_trace_cost",

@@ -1,0 +1,146 @@
+//! One value, from one fiber or thread to another, in one allocation.
+
+use core::cell::Cell;
+use core::fmt;
+use core::ptr;
+
+use alloc::sync::Arc;
+
+use fiber_core::Outcome;
+use fiber_rt::{SpinLock, Wait, Waker, What, wait};
+
+use crate::error::{RecvError, TryRecvError};
+
+struct State<T> {
+    value: Option<T>,
+    /// One of the two ends is gone.
+    is_over: bool,
+    receiver: Cell<*const Wait>,
+}
+
+// SAFETY: the wait is only reached under the lock.
+unsafe impl<T: Send> Send for State<T> {}
+
+impl<T> State<T> {
+    /// Ends the receiver's wait, if it waits.
+    fn complete(&mut self, outcome: Outcome) -> Option<Waker> {
+        // SAFETY: a linked wait is alive: its waiter unlinks it, or is completed here.
+        let wait = unsafe { self.receiver.replace(ptr::null()).as_ref() }?;
+        let waker = wait.waker();
+        wait.decide(outcome).then_some(waker)
+    }
+}
+
+/// Sends the value.
+pub struct Sender<T>(Arc<SpinLock<State<T>>>);
+
+/// Receives it.
+pub struct Receiver<T>(Arc<SpinLock<State<T>>>);
+
+/// A channel for one value.
+pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    let state = State { value: None, is_over: false, receiver: Cell::new(ptr::null()) };
+    let shared = Arc::new(SpinLock::new(state));
+    (Sender(shared.clone()), Receiver(shared))
+}
+
+impl<T> Sender<T> {
+    /// Sends the value, or gives it back if nobody will receive it.
+    pub fn send(self, value: T) -> Result<(), T> {
+        let sent = self.0.with(|state| {
+            if state.is_over {
+                return Err(value);
+            }
+            state.value = Some(value);
+            Ok(state.complete(Outcome::Data(0)))
+        });
+        if let Some(waker) = sent? {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Whether the receiver is gone.
+    pub fn is_closed(&self) -> bool {
+        self.0.with(|state| state.is_over)
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Waits for the value.
+    pub fn recv(self) -> Result<T, RecvError> {
+        let publish = |wait: &Wait| {
+            self.0.with(|state| {
+                let waits = state.value.is_none() && !state.is_over;
+                if waits {
+                    state.receiver.set(wait);
+                }
+                waits
+            })
+        };
+        let mut value = None;
+        let take = |_| {
+            value = self.0.with(|state| {
+                state.receiver.set(ptr::null());
+                state.value.take()
+            });
+        };
+        let outcome = wait(What::Receive, Arc::as_ptr(&self.0).cast(), None, publish, take);
+        let value = match outcome {
+            None => self.0.with(|state| state.value.take()),
+            // A cancellation that came before the wait may still find the value there.
+            Some(_) => value.or_else(|| self.0.with(|state| state.value.take())),
+        };
+        match (value, outcome) {
+            (Some(value), _) => Ok(value),
+            (None, Some(Outcome::Cancelled)) => Err(RecvError::Cancelled),
+            (None, _) => Err(RecvError::Disconnected),
+        }
+    }
+
+    /// The value, if it is there.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.0.with(|state| {
+            let is_over = state.is_over;
+            state.value.take().ok_or(if is_over {
+                TryRecvError::Disconnected
+            } else {
+                TryRecvError::Empty
+            })
+        })
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let waker = self.0.with(|state| {
+            state.is_over = true;
+            state.complete(Outcome::Closed(0))
+        });
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let unclaimed = self.0.with(|state| {
+            state.is_over = true;
+            state.value.take()
+        });
+        drop(unclaimed);
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("oneshot::Sender { .. }")
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("oneshot::Receiver { .. }")
+    }
+}

@@ -1,0 +1,24 @@
+//! The handle of a fiber.
+
+use fiber_rt::{Handle, JoinError};
+
+/// A spawned fiber. Dropping the handle leaves it to its nursery.
+#[derive(Debug)]
+pub struct JoinHandle<'scope, T>(pub(crate) Handle<'scope, T>);
+
+impl<T> JoinHandle<'_, T> {
+    /// Waits for the fiber's end and takes its result.
+    pub fn join(self) -> Result<T, JoinError> {
+        self.0.join()
+    }
+
+    /// Whether it has ended: then `join` does not wait.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Cancels this fiber: its waits end, unless they are shielded.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,76 @@
+//! Mutex and condition variable: one holder, no lost hand-over, no lost notification.
+use abi_sync::{Arc, CheckedCell, explore, thread};
+use fiber_rt::{Condvar, Defect, Mutex, plant};
+
+/// Each holder writes plain memory: two at once are found.
+fn exclusion(threads: usize) {
+    let world = Arc::new((Mutex::new(()), CheckedCell::new(0)));
+    let add = |world: &(Mutex<()>, CheckedCell<u32>)| {
+        let guard = world.0.lock();
+        world.1.update(|value| *value += 1);
+        drop(guard);
+    };
+    let others: Vec<_> = (1..threads)
+        .map(|_| {
+            let world = world.clone();
+            thread::spawn(move || add(&world))
+        })
+        .collect();
+    add(&world);
+    others.into_iter().for_each(|other| other.join().unwrap());
+    let _guard = world.0.lock();
+    assert_eq!(world.1.get(), threads as u32);
+}
+
+#[test]
+fn two_lock() {
+    explore("two lock", || exclusion(2));
+}
+
+#[test]
+fn three_lock() {
+    explore("three lock", || exclusion(3));
+}
+
+#[test]
+#[should_panic]
+fn mutant_unlock_and_hand_over_has_two_holders() {
+    plant(Defect::UnlocksAndHandsOver);
+    explore("mutant: unlock and hand over", || exclusion(3));
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_link_without_looking_waits_for_ever() {
+    plant(Defect::LinksWithoutLooking);
+    explore("mutant: link without looking", || exclusion(2));
+}
+
+fn notification() {
+    let world = Arc::new((Mutex::new(false), Condvar::new()));
+    let other = {
+        let world = world.clone();
+        thread::spawn(move || {
+            *world.0.lock() = true;
+            world.1.notify_one();
+        })
+    };
+    let mut guard = world.0.lock();
+    while !*guard {
+        world.1.wait(&mut guard).unwrap();
+    }
+    drop(guard);
+    other.join().unwrap();
+}
+
+#[test]
+fn a_notification_is_not_lost() {
+    explore("condvar", notification);
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_unlock_before_linking_loses_a_notification() {
+    plant(Defect::UnlocksBeforeLinking);
+    explore("mutant: unlock before linking", notification);
+}

@@ -1,0 +1,123 @@
+//! What a fiber can do to itself: yield, sleep, shield, block.
+
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+
+use fiber_core::Outcome;
+
+pub use crate::time::{Cancelled, Instant};
+
+use crate::frame::Switch;
+use crate::substrate::{Substrate, Sys};
+use crate::wait::{check, current_frame, current_worker, wait};
+use crate::what::What;
+use crate::worker::current_fiber;
+
+/// This moment.
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Lets others run. Says whether the fiber has been cancelled.
+pub fn yield_now() -> Result<(), Cancelled> {
+    let Some(frame) = current_fiber() else {
+        Sys::relax();
+        return Ok(());
+    };
+    // With nobody else to run there is nothing to switch to.
+    if current_worker().is_some_and(|worker| worker.has_others()) {
+        frame.suspend(Switch::Yield);
+    }
+    if frame.word.load().sees_cancel() { Err(Cancelled) } else { Ok(()) }
+}
+
+/// A number that no other fiber or thread has while the caller lives.
+pub fn current_id() -> usize {
+    core::ptr::from_ref(current_frame()).addr()
+}
+
+/// A number nobody should rely on, for fair choices.
+pub fn random() -> u64 {
+    match current_worker() {
+        Some(worker) => worker.random(),
+        // A thread's clock is as good as any here.
+        None => Sys::now_ns() >> 4,
+    }
+}
+
+/// Counts a channel operation of the caller, and lets others run when it has done many in a row.
+#[inline]
+pub fn consume_budget() {
+    if let Some(worker) = current_worker()
+        && worker.spend()
+    {
+        spent();
+    }
+}
+
+#[cold]
+fn spent() {
+    if let Some(frame) = current_fiber() {
+        frame.suspend(Switch::Yield);
+    }
+}
+
+/// Sleeps at least so long.
+pub fn sleep(duration: Duration) -> Result<(), Cancelled> {
+    sleep_until(Instant::now() + duration)
+}
+
+/// Sleeps at least until then.
+pub fn sleep_until(deadline: Instant) -> Result<(), Cancelled> {
+    match wait(What::Timer, core::ptr::null(), Some(deadline.as_ns()), |_| true, |_| {}) {
+        Some(Outcome::Cancelled) => Err(Cancelled),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the fiber has been cancelled, also within a shield.
+pub fn is_cancelled() -> bool {
+    current_fiber().is_some_and(|frame| frame.word.load().is_cancelled())
+}
+
+/// Runs `f` with waits that do not see a cancellation.
+pub fn shield<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            if let Some(frame) = current_fiber() {
+                let _ = check(frame.word.set_shield(false));
+            }
+        }
+    }
+    let was_shielded =
+        current_fiber().is_none_or(|frame| check(frame.word.set_shield(true)) == Some(true));
+    let _restore = (!was_shielded).then_some(Restore);
+    f()
+}
+
+/// Runs `f`, which blocks its thread: another worker takes over what this one has queued.
+pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+    struct Unblock;
+    impl Drop for Unblock {
+        fn drop(&mut self) {
+            if let Some(worker) = current_worker() {
+                worker.shared().unblock(worker);
+            }
+        }
+    }
+    let Some(worker) = current_worker() else { return f() };
+    if worker.is_blocked.load(Ordering::Relaxed) {
+        return f();
+    }
+    worker.shared().block(worker);
+    let _unblock = Unblock;
+    f()
+}
+
+/// Names the fiber for dumps and traces.
+pub fn name(text: &'static str) {
+    if let Some(frame) = current_fiber() {
+        frame.name.with(|name| *name = text);
+    }
+}

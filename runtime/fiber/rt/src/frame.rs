@@ -1,0 +1,187 @@
+//! The frame: all that is known of a fiber, or of a thread that waits like one.
+//!
+//! Frames live in groups that are never freed; whoever holds a reference may always look at the state
+//! word. Who may touch which part:
+//!
+//! | part | who |
+//! |---|---|
+//! | `word`, `thread_word` | anyone, by their protocols |
+//! | `link` | whoever has the frame in a list: the pool, the global queue, a sweep |
+//! | `own` | the worker that runs the fiber; before that the spawner; after its end whoever has the result |
+//! | `member` | under the lock of the fiber's scope |
+//! | the rest | atomics for dumps, written by the owner |
+
+use core::cell::UnsafeCell;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use corosensei::{Coroutine, Yielder};
+use fiber_core::StateWord;
+
+use crate::lock::SpinLock;
+use crate::runtime::Shared;
+use crate::scope::Scope;
+use crate::stack::{Bounds, Stack};
+use crate::wait::Wait;
+
+/// Why a fiber gave its worker up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    Yield,
+    Park,
+}
+
+/// What only the fiber's owner touches.
+pub(crate) struct Own {
+    pub stack: Option<Stack>,
+    pub coroutine: Option<Coroutine<(), Switch, (), Bounds>>,
+    pub yielder: *const Yielder<(), Switch>,
+    /// Where the result is.
+    pub slot: *mut u8,
+    pub has_run: bool,
+}
+
+/// What the lock of the fiber's scope protects.
+pub(crate) struct Member {
+    pub previous: *const Frame,
+    pub next: *const Frame,
+    pub is_finished: bool,
+    pub has_handle: bool,
+    pub joiner: *const Wait,
+    /// Drops the result in the slot, for whoever finds it unclaimed.
+    pub drop_slot: unsafe fn(&'static Frame),
+}
+
+#[repr(align(128))]
+pub(crate) struct Frame {
+    pub word: StateWord,
+    pub link: AtomicPtr<Frame>,
+    pub shared: AtomicPtr<Shared>,
+    pub scope: AtomicPtr<Scope<'static, 'static>>,
+    pub own: UnsafeCell<Own>,
+    pub member: UnsafeCell<Member>,
+    /// The root scope this fiber lives below.
+    pub root: AtomicPtr<()>,
+    pub thread_word: AtomicU32,
+    pub is_thread: AtomicBool,
+    pub waits_for: AtomicU8,
+    pub waits_at: AtomicUsize,
+    pub id: AtomicU64,
+    pub worker: AtomicUsize,
+    pub name: SpinLock<&'static str>,
+}
+
+// SAFETY: the table at the top says who may touch the parts that are not atomic.
+unsafe impl Sync for Frame {}
+// SAFETY: as for Sync; nothing in a frame belongs to a thread.
+unsafe impl Send for Frame {}
+
+unsafe fn drop_nothing(_: &'static Frame) {}
+
+impl Frame {
+    fn new() -> Self {
+        Self {
+            word: StateWord::new(),
+            link: AtomicPtr::new(ptr::null_mut()),
+            shared: AtomicPtr::new(ptr::null_mut()),
+            scope: AtomicPtr::new(ptr::null_mut()),
+            own: UnsafeCell::new(Own {
+                stack: None,
+                coroutine: None,
+                yielder: ptr::null(),
+                slot: ptr::null_mut(),
+                has_run: false,
+            }),
+            member: UnsafeCell::new(Member {
+                previous: ptr::null(),
+                next: ptr::null(),
+                is_finished: false,
+                has_handle: false,
+                joiner: ptr::null(),
+                drop_slot: drop_nothing,
+            }),
+            root: AtomicPtr::new(ptr::null_mut()),
+            thread_word: AtomicU32::new(0),
+            is_thread: AtomicBool::new(false),
+            waits_for: AtomicU8::new(0),
+            waits_at: AtomicUsize::new(0),
+            id: AtomicU64::new(0),
+            worker: AtomicUsize::new(0),
+            name: SpinLock::new(""),
+        }
+    }
+
+    pub fn as_ptr(&'static self) -> *mut Self {
+        ptr::from_ref(self).cast_mut()
+    }
+
+    /// Gives the worker up. By the fiber itself.
+    #[inline]
+    pub fn suspend(&self, switch: Switch) {
+        // SAFETY: the fiber runs, so this is its owner; the yielder is on its own stack.
+        unsafe { (*(*self.own.get()).yielder).suspend(switch) };
+    }
+}
+
+/// Frames made at once.
+const GROUP: usize = 64;
+
+struct Frames {
+    groups: Vec<&'static [Frame]>,
+    free: *mut Frame,
+}
+
+// SAFETY: frames are shared by design; the list is under its lock.
+unsafe impl Send for Frames {}
+
+static FRAMES: SpinLock<Frames> =
+    SpinLock::new(Frames { groups: Vec::new(), free: ptr::null_mut() });
+
+/// The frame behind a pointer that came out of a queue.
+///
+/// # Safety
+/// The pointer came from [`Frame::as_ptr`].
+#[inline]
+pub(crate) unsafe fn frame_at(pointer: *const Frame) -> &'static Frame {
+    // SAFETY: frames are never freed.
+    unsafe { &*pointer }
+}
+
+/// A frame without a stack, new or left by a runtime that has ended.
+pub(crate) fn take_frame() -> &'static Frame {
+    let taken = FRAMES.with(|frames| {
+        // SAFETY: only frames are on the list.
+        let frame = unsafe { frames.free.as_ref() }?;
+        frames.free = frame.link.load(core::sync::atomic::Ordering::Relaxed);
+        Some(frame)
+    });
+    if let Some(frame) = taken {
+        return frame;
+    }
+    let group: &'static [Frame] = Box::leak((0..GROUP).map(|_| Frame::new()).collect());
+    FRAMES.with(|frames| frames.groups.push(group));
+    let mut frames = group.iter();
+    let first = frames.next();
+    for frame in frames {
+        give_frame(frame);
+    }
+    // A group is not empty; the fallback asks for another.
+    first.unwrap_or_else(take_frame)
+}
+
+/// Gives a frame without a stack back.
+pub(crate) fn give_frame(frame: &'static Frame) {
+    FRAMES.with(|frames| {
+        frame.link.store(frames.free, core::sync::atomic::Ordering::Relaxed);
+        frames.free = frame.as_ptr();
+    });
+}
+
+/// Calls `f` with every frame there is, in use or not.
+pub(crate) fn for_each_frame(mut f: impl FnMut(&'static Frame)) {
+    let groups = FRAMES.with(|frames| frames.groups.clone());
+    groups.into_iter().flatten().for_each(&mut f);
+}

@@ -1,0 +1,89 @@
+//! The fiber runtime: workers, stacks, timers, scopes and locks on a substrate.
+//!
+//! In here: [`Runtime`] and its workers; [`wait`], through which every wait goes, and [`Waker`],
+//! through which every wake goes; [`scope`], fibers that may borrow; [`Mutex`] and [`Condvar`];
+//! figures, dumps and traces. Not in here: channels (`fiber_chan`), the policy of nurseries
+//! (`fiber_nursery`), and the decisions themselves (`fiber_core`).
+//!
+//! # Contract
+//!
+//! - A wait is published under its waitable's lock, by the closure given to [`wait`]; whoever ends it
+//!   decides its outcome under that lock and calls [`Waker::wake`] after it.
+//! - No address of thread-local storage is kept across a switch: a fiber may go on elsewhere. Every
+//!   look goes through a function that is not inlined.
+//! - The floating point control words are not switched: Rust code may not change them.
+//! - Frames are never freed, so that a late waker finds a state word that refuses its ticket.
+#![cfg_attr(not(loom), no_std)]
+
+extern crate alloc;
+
+mod condvar;
+mod list;
+mod lock;
+mod mutex;
+mod planted;
+mod time;
+mod what;
+
+pub use condvar::Condvar;
+pub use list::{List, Node};
+pub use lock::SpinLock;
+pub use mutex::{Mutex, MutexGuard};
+pub use planted::Defect;
+pub use planted::is_planted;
+#[cfg(loom)]
+pub use planted::plant;
+pub use time::{Cancelled, Instant};
+pub use what::What;
+
+#[cfg(loom)]
+mod model;
+#[cfg(loom)]
+use model as fiber;
+#[cfg(loom)]
+use model as wait;
+#[cfg(loom)]
+pub use model::{Wait, Waker, consume_budget, current_id, random, shield, wait};
+
+#[cfg(not(loom))]
+mod fiber;
+#[cfg(not(loom))]
+mod frame;
+#[cfg(not(loom))]
+mod global_queue;
+#[cfg(not(loom))]
+mod monitor;
+#[cfg(not(loom))]
+mod observe;
+#[cfg(not(loom))]
+mod pool;
+#[cfg(not(loom))]
+mod runtime;
+#[cfg(not(loom))]
+mod scope;
+#[cfg(not(loom))]
+mod stack;
+#[cfg(not(loom))]
+mod substrate;
+#[cfg(not(loom))]
+mod timer;
+#[cfg(not(loom))]
+mod trace;
+#[cfg(not(loom))]
+mod wait;
+#[cfg(not(loom))]
+mod worker;
+
+#[cfg(not(loom))]
+pub use {
+    fiber::{
+        blocking, consume_budget, current_id, is_cancelled, name, now, random, shield, sleep,
+        sleep_until, yield_now,
+    },
+    observe::{Dump, FiberInfo, Stall, Stats, WorkerStats},
+    runtime::{BuildError, Builder, Runtime},
+    scope::{Deadline, Handle, JoinError, Root, Scope, SpawnError, scope, spawn_root},
+    substrate::{PanicPayload, SystemError},
+    trace::Trace,
+    wait::{Wait, Waker, wait},
+};

@@ -1,0 +1,101 @@
+//! The lock inside waitables and pools: held for a few instructions, never across a switch.
+//!
+//! A waiter spins; if the holder has lost its CPU it gives its own away. It never sleeps, so that
+//! unlocking is a plain store. Code under the lock may not wait, yield, or run what a user wrote.
+
+//! A model has loom's own lock in its place: what is modelled is what happens under it.
+
+#[cfg(not(loom))]
+use abi_sync::atomic::{AtomicBool, Ordering};
+#[cfg(not(loom))]
+use abi_sync::cell::RaceCell;
+
+/// Looks at a taken lock before the CPU is given away: longer than any holder needs that runs.
+#[cfg(not(loom))]
+const SPINS: u32 = 100;
+
+/// Data under a spin lock.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+pub struct SpinLock<T> {
+    is_locked: AtomicBool,
+    value: RaceCell<T>,
+}
+
+/// Data under a lock of the model.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub struct SpinLock<T>(abi_sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> SpinLock<T> {
+    /// An unlocked lock.
+    pub fn new(value: T) -> Self {
+        Self(abi_sync::Mutex::new(value))
+    }
+
+    /// Runs `f` with the data, alone.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        match self.0.lock() {
+            Ok(mut guard) => f(&mut guard),
+            // A model that has failed unwinds through here.
+            Err(poisoned) => f(&mut poisoned.into_inner()),
+        }
+    }
+}
+
+// SAFETY: `with` gives access to one thread at a time.
+#[cfg(not(loom))]
+unsafe impl<T: Send> Sync for SpinLock<T> {}
+
+#[cfg(not(loom))]
+impl<T> SpinLock<T> {
+    /// An unlocked lock.
+    pub const fn new(value: T) -> Self {
+        Self { is_locked: AtomicBool::new(false), value: RaceCell::new(value) }
+    }
+
+    /// Runs `f` with the data, alone.
+    #[inline]
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.lock();
+        // SAFETY: the lock is held until the store below.
+        let result = self.value.with_mut(|value| f(unsafe { &mut *value }));
+        // Release: pairs with the acquire in `lock`.
+        self.is_locked.store(false, Ordering::Release);
+        result
+    }
+
+    #[inline]
+    fn lock(&self) {
+        // Acquire: pairs with the release in `with`.
+        if self.is_locked.swap(true, Ordering::Acquire) {
+            self.contend();
+        }
+    }
+
+    #[cold]
+    fn contend(&self) {
+        use crate::substrate::{Substrate, Sys};
+        let mut pauses = 1;
+        let mut looks = 0;
+        loop {
+            // Longer from look to look: the holder does several operations in a row with the line
+            // in its own cache.
+            for _ in 0..pauses {
+                abi_sync::spin_hint();
+            }
+            pauses = (pauses * 2).min(64);
+            looks += 1;
+            if looks > SPINS {
+                Sys::relax();
+            }
+            // Acquire: as in `lock`.
+            if !self.is_locked.load(Ordering::Relaxed)
+                && !self.is_locked.swap(true, Ordering::Acquire)
+            {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Defects that models plant, to show that they would be found. Elsewhere there are none.
+
+/// A defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// A wait is linked without another look at its condition under the lock.
+    LinksWithoutLooking,
+    /// A close ends the senders that wait, which were admitted.
+    CloseEndsSenders,
+    /// A value is moved to a waiter whose outcome is not decided by that.
+    DeliversWithoutDeciding,
+    /// A commitment that lost its decision is not taken back.
+    KeepsCommitment,
+    /// An unlock lets the lock go although it hands it over.
+    UnlocksAndHandsOver,
+    /// A condition variable unlocks before it links.
+    UnlocksBeforeLinking,
+    /// The last receiver to go leaves the senders that wait.
+    AbandonsSenders,
+}
+
+/// Whether the model that runs has planted `defect`.
+#[cfg(not(loom))]
+#[inline(always)]
+pub const fn is_planted(_defect: Defect) -> bool {
+    false
+}
+
+/// Whether the model that runs has planted `defect`.
+#[cfg(loom)]
+pub fn is_planted(defect: Defect) -> bool {
+    PLANTED.with(|planted| planted.get() == Some(defect))
+}
+
+#[cfg(loom)]
+std::thread_local! {
+    /// Of the thread that runs the model: all of its threads are on this one.
+    static PLANTED: core::cell::Cell<Option<Defect>> = const { core::cell::Cell::new(None) };
+}
+
+/// Whether any defect is planted.
+#[cfg(loom)]
+pub(crate) fn is_any() -> bool {
+    PLANTED.with(|planted| planted.get().is_some())
+}
+
+/// Plants `defect` for what follows on this thread.
+#[cfg(loom)]
+pub fn plant(defect: Defect) {
+    PLANTED.with(|planted| planted.set(Some(defect)));
+}

@@ -1,0 +1,220 @@
+//! Waiting and waking: the one way to park and the one way to be woken.
+
+use core::sync::atomic::Ordering;
+
+use fiber_core::{CommitVerdict, Misuse, Outcome, OutcomeCell, ParkVerdict, Ticket, WakeVerdict};
+
+use crate::frame::{Frame, Switch, give_frame, take_frame};
+use crate::substrate::{Substrate, Sys};
+use crate::timer::Timer;
+use crate::what::What;
+use crate::worker::{self, Worker};
+
+/// One wait: its outcome, and who is to be woken. On the waiter's stack.
+pub struct Wait {
+    outcome: OutcomeCell,
+    waker: Waker,
+}
+
+impl Wait {
+    /// Decides the outcome; false if it was decided before. Under the lock of the waitable, after the
+    /// node is unlinked and what is to be moved has been moved: the waiter may go on at once.
+    #[inline]
+    #[must_use]
+    pub fn decide(&self, outcome: Outcome) -> bool {
+        self.outcome.decide(outcome)
+    }
+
+    /// Whether the outcome is open; a wait that was decided elsewhere is passed over.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.outcome.get().is_none()
+    }
+
+    /// Whom to wake, after the lock, by whoever decided the outcome.
+    #[inline]
+    pub fn waker(&self) -> Waker {
+        self.waker
+    }
+}
+
+/// The right to end one wait of one fiber or thread. Old ones do nothing.
+#[derive(Clone, Copy)]
+pub struct Waker {
+    frame: &'static Frame,
+    ticket: Ticket,
+}
+
+impl Waker {
+    /// Ends the wait. Not under a waitable's lock.
+    #[inline]
+    pub fn wake(self) {
+        if self.frame.word.wake(self.ticket) == Ok(WakeVerdict::Enqueue) {
+            publish(self.frame);
+        }
+    }
+}
+
+impl core::fmt::Debug for Waker {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            out,
+            "wait {} of fiber {}",
+            self.ticket.number(),
+            self.frame.id.load(Ordering::Relaxed)
+        )
+    }
+}
+
+/// Publishes a frame that has just become runnable, once, by whoever made it so.
+#[inline]
+pub(crate) fn publish(frame: &'static Frame) {
+    if frame.is_thread.load(Ordering::Relaxed) {
+        // Release: pairs with the acquire in `wait_thread`.
+        frame.thread_word.store(1, Ordering::Release);
+        Sys::unpark(&frame.thread_word);
+    } else {
+        worker::enqueue(frame);
+    }
+}
+
+/// A defect of the runtime is stopped in checked builds and has no meaning in others.
+#[inline]
+pub(crate) fn check<T>(result: Result<T, Misuse>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(misuse) => {
+            if cfg!(debug_assertions) {
+                assert_eq!(Some(misuse), None, "the state word was moved by a stranger");
+            }
+            None
+        }
+    }
+}
+
+/// The frame of the caller: of its fiber, or of its thread.
+#[inline]
+pub(crate) fn current_frame() -> &'static Frame {
+    match worker::current_fiber() {
+        Some(frame) => frame,
+        None => foreign_frame(),
+    }
+}
+
+fn foreign_frame() -> &'static Frame {
+    fn make() -> *const () {
+        let frame = take_frame();
+        frame.is_thread.store(true, Ordering::Relaxed);
+        let _ = check(frame.word.start());
+        let _ = check(frame.word.dispatch());
+        core::ptr::from_ref(frame).cast()
+    }
+    fn retire(frame: *const ()) {
+        // SAFETY: made by `make`.
+        let frame = unsafe { crate::frame::frame_at(frame.cast()) };
+        let _ = check(frame.word.finish(true));
+        let _ = check(frame.word.recycle());
+        frame.is_thread.store(false, Ordering::Relaxed);
+        give_frame(frame);
+    }
+    let frame = Sys::foreign(make, retire);
+    // SAFETY: made by `make`.
+    unsafe { crate::frame::frame_at(frame.cast()) }
+}
+
+/// Waits until the outcome is decided. `publish` links the wait under the waitable's lock and says
+/// whether it did; if not, nothing is waited for and the result is `None`. `unlink` takes it out
+/// again, under the lock, if the outcome does not mean that whoever decided it has done so: until
+/// then others look at the wait, which ends with this call.
+pub fn wait(
+    what: What,
+    at: *const (),
+    deadline_ns: Option<u64>,
+    publish: impl FnOnce(&Wait) -> bool,
+    unlink: impl FnOnce(Outcome),
+) -> Option<Outcome> {
+    let frame = current_frame();
+    let ticket = match check(frame.word.begin_park())? {
+        ParkVerdict::Parking(ticket) => ticket,
+        ParkVerdict::Cancelled => return Some(Outcome::Cancelled),
+    };
+    let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } };
+    if !publish(&wait) {
+        let _ = check(frame.word.abort_park());
+        return None;
+    }
+    frame.waits_for.store(what as u8, Ordering::Relaxed);
+    frame.waits_at.store(at.addr(), Ordering::Relaxed);
+    let outcome = if frame.is_thread.load(Ordering::Relaxed) {
+        wait_thread(frame, &wait, deadline_ns)
+    } else {
+        wait_fiber(frame, &wait, deadline_ns)
+    };
+    frame.waits_for.store(What::Nothing as u8, Ordering::Relaxed);
+    unlink(outcome);
+    Some(outcome)
+}
+
+fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> Outcome {
+    match deadline_ns {
+        None => frame.suspend(Switch::Park),
+        Some(deadline_ns) => {
+            // SAFETY: a fiber runs, so its runtime is there.
+            let shared = unsafe { &*frame.shared.load(Ordering::Relaxed) };
+            let timer = Timer::wake(wait);
+            // SAFETY: the timer is out of the wheel before this block ends.
+            unsafe { shared.insert_timer(&timer, deadline_ns) };
+            frame.suspend(Switch::Park);
+            shared.timers.remove(&timer);
+        }
+    }
+    settle(wait)
+}
+
+/// The outcome of a wait that was woken. If none is decided the fiber was cancelled.
+#[inline]
+fn settle(wait: &Wait) -> Outcome {
+    if let Some(outcome) = wait.outcome.get() {
+        return outcome;
+    }
+    if wait.outcome.decide(Outcome::Cancelled) {
+        return Outcome::Cancelled;
+    }
+    wait.outcome.get().unwrap_or(Outcome::Cancelled)
+}
+
+/// Looks of a thread at its word before it sleeps: about as long as a fiber needs to answer.
+const THREAD_SPINS: u32 = 50;
+
+fn wait_thread(frame: &'static Frame, wait: &Wait, mut deadline_ns: Option<u64>) -> Outcome {
+    if check(frame.word.commit_park()) == Some(CommitVerdict::Resume) {
+        return settle(wait);
+    }
+    let mut spins = 0;
+    // Acquire: pairs with the release in `publish`.
+    while frame.thread_word.load(Ordering::Acquire) == 0 {
+        if spins < THREAD_SPINS {
+            spins += 1;
+            core::hint::spin_loop();
+            continue;
+        }
+        if deadline_ns.is_some_and(|deadline| Sys::now_ns() >= deadline) {
+            deadline_ns = None;
+            if wait.decide(Outcome::Timeout) {
+                // Nobody else ends this wait now: the thread wakes itself.
+                wait.waker.wake();
+                continue;
+            }
+        }
+        Sys::park(&frame.thread_word, 0, deadline_ns);
+    }
+    frame.thread_word.store(0, Ordering::Relaxed);
+    let _ = check(frame.word.dispatch());
+    settle(wait)
+}
+
+/// The worker this thread is, for the modules beside this one.
+#[inline]
+pub(crate) fn current_worker() -> Option<&'static Worker> {
+    worker::current()
+}

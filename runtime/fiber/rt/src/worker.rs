@@ -1,0 +1,553 @@
+//! A worker: picks fibers, runs them, and does for them what they cannot do on their own stacks.
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use fiber_core::{CommitVerdict, LifoSlot, RunQueue, Withdrawal};
+
+use crate::frame::{Frame, Switch, frame_at};
+use crate::runtime::Shared;
+use crate::scope;
+use crate::substrate::{Substrate, Sys};
+use crate::timer::NEVER;
+use crate::trace::{Event, TraceBuffer};
+use crate::wait::check;
+
+/// A worker's own queue.
+const QUEUE: usize = 256;
+/// Every so many picks the global queue and the timers come first.
+const GLOBAL_INTERVAL: u64 = 61;
+/// Runs out of the LIFO slot in a row before the queue has its turn.
+const LIFO_RUNS: u32 = 3;
+/// Channel operations of a fiber before it has to yield.
+const BUDGET: u32 = 128;
+/// Frames a worker keeps for its next spawns; half goes back when there are more.
+const CACHE: u32 = 64;
+/// A queue that is emptied sooner than this is left to its own worker: to wake another one costs
+/// more, and takes longer.
+const WORTH_WAKING_NS: u64 = 20_000;
+/// What a slice is taken to last before any was measured.
+const FIRST_SLICE_NS: u64 = 500;
+/// How long a surplus worker stays before it drains itself: a worker in and out of blocking regions
+/// does not start a thread each time.
+const LINGER_NS: u64 = 50_000_000;
+
+/// What a worker does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Mode {
+    Dead = 0,
+    Active = 1,
+    Searching = 2,
+    Sleeping = 3,
+    Draining = 4,
+}
+
+/// Counters only the worker writes; anyone may read.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub dispatches: AtomicU64,
+    pub enqueues: AtomicU64,
+    pub dequeues: AtomicU64,
+    pub spawns: AtomicU64,
+    pub finishes: AtomicU64,
+    pub parks: AtomicU64,
+    pub yields: AtomicU64,
+    pub lifo_picks: AtomicU64,
+    pub steals: AtomicU64,
+    pub stolen: AtomicU64,
+    pub sleeps: AtomicU64,
+}
+
+/// Adds to a counter that has one writer.
+#[inline]
+pub(crate) fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
+
+pub(crate) struct Worker {
+    pub index: usize,
+    shared: Cell<*const Shared>,
+    pub queue: RunQueue<Frame, QUEUE>,
+    pub lifo: LifoSlot<Frame>,
+    /// 1 when the worker was claimed and has to wake up.
+    pub park_word: AtomicU32,
+    pub mode: AtomicU8,
+    pub is_blocked: AtomicBool,
+    pub counters: Counters,
+    /// The fiber it runs, for others to look at.
+    pub running: AtomicU64,
+    current: Cell<*const Frame>,
+    budget: Cell<u32>,
+    lifo_runs: Cell<u32>,
+    cache: Cell<*mut Frame>,
+    cached: Cell<u32>,
+    lone_yields: Cell<u64>,
+    slice_ns: Cell<u64>,
+    /// When the pace was measured, and the picks by then.
+    measured: Cell<(u64, u64)>,
+    random: Cell<u64>,
+    pub trace: TraceBuffer,
+}
+
+// SAFETY: cells are touched by the worker's own thread only; the rest is shared by protocol.
+unsafe impl Sync for Worker {}
+// SAFETY: as for Sync.
+unsafe impl Send for Worker {}
+
+/// The worker this thread is.
+#[inline]
+pub(crate) fn current() -> Option<&'static Worker> {
+    // SAFETY: set by `run` to a worker that outlives the thread's use of it.
+    unsafe { Sys::current().cast::<Worker>().as_ref() }
+}
+
+/// The fiber that runs on this thread.
+#[inline]
+pub(crate) fn current_fiber() -> Option<&'static Frame> {
+    // SAFETY: null or a frame.
+    current().and_then(|worker| unsafe { worker.current.get().as_ref() })
+}
+
+/// Publishes a runnable fiber: to the worker that asks if it is of the same runtime, else to the
+/// global queue. By the one who made it runnable.
+#[inline]
+pub(crate) fn enqueue(frame: &'static Frame) {
+    let shared = frame.shared.load(Ordering::Relaxed);
+    match current() {
+        Some(worker) if ptr::eq(worker.shared.get(), shared) => worker.enqueue_next(frame),
+        // SAFETY: a runtime lives as long as its fibers.
+        _ => unsafe { &*shared }.inject(frame),
+    }
+}
+
+impl Worker {
+    pub fn new(index: usize, trace_events: usize) -> Self {
+        Self {
+            index,
+            shared: Cell::new(ptr::null()),
+            queue: RunQueue::new(),
+            lifo: LifoSlot::new(),
+            park_word: AtomicU32::new(0),
+            mode: AtomicU8::new(Mode::Dead as u8),
+            is_blocked: AtomicBool::new(false),
+            counters: Counters::default(),
+            running: AtomicU64::new(0),
+            current: Cell::new(ptr::null()),
+            budget: Cell::new(0),
+            lifo_runs: Cell::new(0),
+            cache: Cell::new(ptr::null_mut()),
+            cached: Cell::new(0),
+            lone_yields: Cell::new(0),
+            slice_ns: Cell::new(FIRST_SLICE_NS),
+            measured: Cell::new((0, 0)),
+            random: Cell::new(index as u64 * 2 + 1),
+            trace: TraceBuffer::new(trace_events),
+        }
+    }
+
+    #[inline]
+    pub fn shared(&self) -> &Shared {
+        // SAFETY: set by `run` before anything else; the runtime outlives its workers.
+        unsafe { &*self.shared.get() }
+    }
+
+    pub fn mode(&self) -> u8 {
+        self.mode.load(Ordering::Relaxed)
+    }
+
+    fn set_mode(&self, mode: Mode) {
+        self.mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// Counts a channel operation; true if the fiber has had its share and is to yield.
+    #[inline]
+    pub fn spend(&self) -> bool {
+        let left = self.budget.get();
+        self.budget.set(left.wrapping_sub(1));
+        left == 0
+    }
+
+    /// Publishes a fiber that is to run next on this worker.
+    #[inline]
+    pub fn enqueue_next(&self, frame: &'static Frame) {
+        debug_assert_eq!(frame.word.load().state(), fiber_core::State::Runnable, "F2");
+        bump(&self.counters.enqueues, 1);
+        if let Some(displaced) = self.lifo.put(frame.as_ptr()) {
+            // SAFETY: only frames are in the slot.
+            self.push(unsafe { frame_at(displaced) });
+        }
+    }
+
+    /// Puts a runnable fiber at the end of the queue, and lets a sleeper help.
+    #[inline]
+    fn push(&self, frame: &'static Frame) {
+        if self.queue.push(frame.as_ptr()).is_err() {
+            self.overflow(frame);
+        }
+        // No fence: this worker is awake and will come to the fiber itself. A sleeper that is missed
+        // here is a matter of speed, and the monitor looks again.
+        if self.shared().idle.could_help() && self.is_behind() {
+            self.shared().notify();
+        }
+    }
+
+    /// Whether the queue is longer than this worker gets through soon, at the pace of its last
+    /// slices. A pace that changes is noticed by the monitor.
+    fn is_behind(&self) -> bool {
+        self.queue.len() as u64 * self.slice_ns.get() > WORTH_WAKING_NS
+    }
+
+    /// Measures the pace, once in a while.
+    fn measure(&self, now_ns: u64) {
+        let picks = self.counters.dispatches.load(Ordering::Relaxed);
+        let (since_ns, since_picks) = self.measured.replace((now_ns, picks));
+        if let Some(slice_ns) = now_ns.saturating_sub(since_ns).checked_div(picks - since_picks) {
+            self.slice_ns.set(slice_ns);
+        }
+    }
+
+    #[cold]
+    fn overflow(&self, frame: &'static Frame) {
+        let shared = self.shared();
+        // SAFETY: only frames are in the queue.
+        self.queue.take_half(|other| shared.global.push(unsafe { frame_at(other) }));
+        shared.global.push(frame);
+        shared.notify();
+    }
+
+    /// A frame for a new fiber.
+    #[inline]
+    pub fn take_frame(&self) -> Result<&'static Frame, crate::SystemError> {
+        // SAFETY: only frames are in the cache.
+        match unsafe { self.cache.get().as_ref() } {
+            Some(frame) => {
+                self.cache.set(frame.link.load(Ordering::Relaxed));
+                self.cached.set(self.cached.get() - 1);
+                Ok(frame)
+            }
+            None => self.shared().pool.take(self.shared()),
+        }
+    }
+
+    /// Keeps a frame for the next spawn.
+    #[inline]
+    pub fn give_frame(&self, frame: &'static Frame) {
+        frame.link.store(self.cache.get(), Ordering::Relaxed);
+        self.cache.set(frame.as_ptr());
+        self.cached.set(self.cached.get() + 1);
+        if self.cached.get() > CACHE {
+            self.flush_cache(CACHE / 2);
+        }
+    }
+
+    #[cold]
+    fn flush_cache(&self, count: u32) {
+        // SAFETY: only frames are in the cache, and at least `count` of them.
+        let Some(first) = (unsafe { self.cache.get().as_ref() }) else { return };
+        let mut last = first;
+        for _ in 1..count {
+            // SAFETY: as above.
+            last = unsafe { frame_at(last.link.load(Ordering::Relaxed)) };
+        }
+        self.cache.set(last.link.load(Ordering::Relaxed));
+        self.cached.set(self.cached.get() - count);
+        self.shared().pool.give(first, last);
+    }
+
+    /// The worker's whole life on its thread.
+    pub fn run(&'static self, shared: &Shared) {
+        self.shared.set(shared);
+        Sys::set_current(ptr::from_ref(self).cast());
+        Sys::watch_overflow();
+        self.set_mode(Mode::Active);
+        self.measured.set((Sys::now_ns(), self.counters.dispatches.load(Ordering::Relaxed)));
+        while let Some(frame) = self.pick() {
+            self.execute(frame);
+        }
+        self.drain();
+        self.set_mode(Mode::Dead);
+        Sys::set_current(ptr::null());
+    }
+
+    /// Runs a fiber until it gives the worker up.
+    #[inline]
+    fn execute(&self, frame: &'static Frame) {
+        bump(&self.counters.dispatches, 1);
+        bump(&self.counters.dequeues, 1);
+        if check(frame.word.dispatch()).is_none() {
+            return;
+        }
+        frame.worker.store(self.index, Ordering::Relaxed);
+        let id = frame.id.load(Ordering::Relaxed);
+        self.running.store(id, Ordering::Relaxed);
+        self.current.set(frame);
+        self.trace.record(Event::Run, id);
+        loop {
+            self.budget.set(BUDGET);
+            // SAFETY: dispatched, so this worker is the fiber's owner, until the state word says
+            // otherwise below.
+            let switch = unsafe { (*frame.own.get()).coroutine.as_mut() }
+                .map_or(corosensei::CoroutineResult::Return(()), |coroutine| coroutine.resume(()));
+            if self.is_blocked.load(Ordering::Relaxed) {
+                // The fiber waits in its blocking region: then the worker is not blocked.
+                self.shared().unblock(self);
+            }
+            match switch {
+                corosensei::CoroutineResult::Yield(Switch::Park) => {
+                    match check(frame.word.commit_park()) {
+                        Some(CommitVerdict::Resume) => continue,
+                        // From here on nothing of the fiber is touched.
+                        _ => bump(&self.counters.parks, 1),
+                    }
+                }
+                corosensei::CoroutineResult::Yield(Switch::Yield) => {
+                    bump(&self.counters.yields, 1);
+                    bump(&self.counters.enqueues, 1);
+                    self.current.set(ptr::null());
+                    let _ = check(frame.word.requeue());
+                    self.push(frame);
+                }
+                corosensei::CoroutineResult::Return(()) => {
+                    bump(&self.counters.finishes, 1);
+                    self.current.set(ptr::null());
+                    scope::finish(self, frame);
+                }
+            }
+            break;
+        }
+        self.trace.record(Event::Stop, id);
+        self.current.set(ptr::null());
+        self.running.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether something waits to run here beside the fiber that runs; now and then it says so
+    /// anyway, so that a fiber that only yields does not keep the worker from its other duties.
+    #[inline]
+    pub fn has_others(&self) -> bool {
+        let yields = self.lone_yields.get();
+        self.lone_yields.set(yields.wrapping_add(1));
+        !self.lifo.is_empty()
+            || !self.queue.is_empty()
+            || self.shared().global.len() > 0
+            || yields.is_multiple_of(GLOBAL_INTERVAL)
+    }
+
+    #[inline]
+    fn pick(&self) -> Option<&'static Frame> {
+        let picks = self.counters.dispatches.load(Ordering::Relaxed);
+        if picks.is_multiple_of(GLOBAL_INTERVAL) {
+            let shared = self.shared();
+            if shared.is_shutdown.load(Ordering::Relaxed) {
+                return None;
+            }
+            let now_ns = Sys::now_ns();
+            self.measure(now_ns);
+            if now_ns >= shared.timers.next_ns() {
+                shared.timers.fire(now_ns);
+            }
+            if let Some(frame) = shared.global.pop(0, |_| {}) {
+                return Some(frame);
+            }
+        }
+        if self.lifo_runs.get() < LIFO_RUNS
+            && let Some(frame) = self.lifo.take()
+        {
+            bump(&self.counters.lifo_picks, 1);
+            self.lifo_runs.set(self.lifo_runs.get() + 1);
+            // SAFETY: only frames are in the slot.
+            return Some(unsafe { frame_at(frame) });
+        }
+        self.lifo_runs.set(0);
+        if let Some(frame) = self.queue.pop() {
+            // SAFETY: only frames are in the queue.
+            return Some(unsafe { frame_at(frame) });
+        }
+        if let Some(frame) = self.lifo.take() {
+            bump(&self.counters.lifo_picks, 1);
+            self.lifo_runs.set(1);
+            // SAFETY: only frames are in the slot.
+            return Some(unsafe { frame_at(frame) });
+        }
+        self.pick_elsewhere()
+    }
+
+    fn take_global(&self) -> Option<&'static Frame> {
+        // The queue is empty here, so half of it is room enough.
+        self.shared().global.pop(QUEUE / 2 - 1, |frame| {
+            let _ = self.queue.push(frame.as_ptr());
+        })
+    }
+
+    /// Xorshift: which victim or arm comes first.
+    pub fn random(&self) -> u64 {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        x
+    }
+
+    fn steal(&self) -> Option<&'static Frame> {
+        let shared = self.shared();
+        let count = shared.workers.len();
+        let start = self.random() as usize % count;
+        for victim in shared.workers.iter().cycle().skip(start).take(count) {
+            if victim.index == self.index || victim.queue.is_empty() {
+                continue;
+            }
+            let mut first = None;
+            let stolen = victim.queue.take_half(|frame| match first {
+                None => first = Some(frame),
+                // The queue is empty and as large as the victim's: there is room for half.
+                Some(_) => {
+                    let _ = self.queue.push(frame);
+                }
+            });
+            if let Some(frame) = first {
+                bump(&self.counters.steals, 1);
+                bump(&self.counters.stolen, stolen as u64);
+                self.trace.record(Event::Steal, stolen as u64);
+                // SAFETY: only frames are in the queue.
+                return Some(unsafe { frame_at(frame) });
+            }
+        }
+        None
+    }
+
+    /// Looks everywhere else, and sleeps if there is nothing; `None` ends the worker.
+    #[cold]
+    fn pick_elsewhere(&self) -> Option<&'static Frame> {
+        let shared = self.shared();
+        // A claimed worker counts as searching already.
+        let mut is_searching = false;
+        let mut linger_until = None;
+        loop {
+            if shared.is_shutdown.load(Ordering::Relaxed) {
+                if is_searching {
+                    let _ = shared.idle.end_search();
+                }
+                return None;
+            }
+            shared.poll_timers();
+            let mut found = self.lifo.take().or_else(|| self.queue.pop());
+            // SAFETY: only frames are in slot and queue.
+            let mut found = found.take().map(|frame| unsafe { frame_at(frame) });
+            if found.is_none() {
+                found = self.take_global();
+            }
+            if found.is_none() {
+                is_searching = is_searching || shared.idle.begin_search(shared.search_limit());
+                if is_searching {
+                    self.set_mode(Mode::Searching);
+                    found = self.steal().or_else(|| self.take_global());
+                }
+            }
+            if found.is_some() {
+                self.set_mode(Mode::Active);
+                if is_searching && shared.idle.end_search() && shared.has_work() {
+                    shared.notify();
+                }
+                return found;
+            }
+            let is_surplus = shared.is_surplus();
+            if is_surplus {
+                let until = *linger_until.get_or_insert_with(|| Sys::now_ns() + LINGER_NS);
+                if Sys::now_ns() >= until && shared.retire() {
+                    if is_searching {
+                        let _ = shared.idle.end_search();
+                    }
+                    return None;
+                }
+            } else {
+                linger_until = None;
+            }
+            is_searching = self.sleep(is_searching, linger_until);
+        }
+    }
+
+    /// Sleeps unless there is work after all; true if the worker was claimed and counts as searching.
+    fn sleep(&self, is_searching: bool, until_ns: Option<u64>) -> bool {
+        let shared = self.shared();
+        self.set_mode(Mode::Sleeping);
+        shared.idle.announce_sleep(self.index, is_searching);
+        let deadline_ns = shared.timers.keep(self.index);
+        let is_due = deadline_ns.is_some_and(|deadline| deadline <= Sys::now_ns());
+        let stays = !is_due && !shared.has_work() && !shared.is_shutdown.load(Ordering::SeqCst);
+        if stays {
+            bump(&self.counters.sleeps, 1);
+            self.trace.record(Event::Sleep, 0);
+            let deadline_ns = match (deadline_ns, until_ns) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            // Acquire: pairs with the release of whoever claims.
+            while self.park_word.load(Ordering::Acquire) == 0 {
+                Sys::park(&self.park_word, 0, deadline_ns);
+                if deadline_ns.is_some_and(|deadline| Sys::now_ns() >= deadline) {
+                    break;
+                }
+            }
+            self.trace.record(Event::Wake, 0);
+        }
+        shared.timers.unkeep(self.index);
+        let is_claimed = match shared.idle.withdraw(self.index) {
+            Withdrawal::Mine => false,
+            Withdrawal::Claimed => {
+                // The wake-up is under way: taken here, so that the next sleep does not find it.
+                while self.park_word.load(Ordering::Acquire) == 0 {
+                    core::hint::spin_loop();
+                }
+                self.park_word.store(0, Ordering::Relaxed);
+                true
+            }
+        };
+        self.set_mode(Mode::Active);
+        // Time asleep is no measure of the pace.
+        self.measured.set((Sys::now_ns(), self.counters.dispatches.load(Ordering::Relaxed)));
+        shared.wake_monitor();
+        is_claimed
+    }
+
+    /// Hands everything to the global queue. By a worker that ends.
+    fn drain(&self) {
+        self.set_mode(Mode::Draining);
+        let shared = self.shared();
+        let mut drained = 0;
+        while let Some(frame) = self.lifo.take().or_else(|| self.queue.pop()) {
+            // SAFETY: only frames are in slot and queue.
+            shared.global.push(unsafe { frame_at(frame) });
+            drained += 1;
+        }
+        if drained > 0 {
+            shared.notify();
+        }
+        if self.cached.get() > 0 {
+            self.flush_cache(self.cached.get());
+        }
+    }
+
+    /// Moves the LIFO slot's fiber to where others can take it. By the worker before it blocks.
+    pub fn offer_lifo(&self) {
+        if let Some(frame) = self.lifo.take() {
+            // SAFETY: only frames are in the slot.
+            self.push(unsafe { frame_at(frame) });
+        }
+    }
+}
+
+impl Shared {
+    /// Fires due timers, if there may be any.
+    #[inline]
+    pub fn poll_timers(&self) {
+        let next = self.timers.next_ns();
+        if next != NEVER {
+            let now = Sys::now_ns();
+            if now >= next {
+                self.timers.fire(now);
+            }
+        }
+    }
+}

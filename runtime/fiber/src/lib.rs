@@ -1,0 +1,29 @@
+//! Fibers: very many small threads of control on a few workers. One crate for programs.
+//!
+//! Re-exports the parts: `fiber_rt` (runtime, sleep, yield, locks), `fiber_nursery` (nurseries and
+//! join handles) and `fiber_chan` (channels, select). The book's page on fibers teaches them.
+#![no_std]
+
+pub use fiber_chan::select;
+pub use fiber_nursery::{JoinError, JoinHandle, Nursery, SpawnError, nursery, spawn};
+pub use fiber_rt::{
+    BuildError, Builder, Cancelled, Dump, FiberInfo, Instant, Runtime, Stall, Stats, Trace,
+    WorkerStats, blocking, is_cancelled, name, shield, sleep, sleep_until, yield_now,
+};
+
+/// Channels, with the names of crossbeam-channel.
+pub mod channel {
+    pub use fiber_chan::{
+        IntoIter, Iter, Receiver, RecvError, RecvTimeoutError, Select, SelectTimeoutError,
+        SelectedOperation, SendError, SendTimeoutError, Sender, TryIter, TryRecvError,
+        TrySelectError, TrySendError, after, at, bounded, never, tick, unbounded,
+    };
+}
+
+/// One value, once.
+pub use fiber_chan::oneshot;
+
+/// Locks for fibers and threads.
+pub mod sync {
+    pub use fiber_rt::{Condvar, Mutex, MutexGuard};
+}

@@ -1,0 +1,54 @@
+//! A million fibers at once, and ten million one after the other, without growth of memory.
+use fiber::channel::bounded;
+use fiber::{Runtime, nursery, yield_now};
+
+const LIVE: usize = 1_000_000;
+const CYCLES: usize = 10_000_000;
+const PAGE: usize = 4096;
+
+/// Resident memory of this process, in bytes.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * PAGE
+}
+
+#[test]
+fn a_million_fibers_live_at_once() {
+    let runtime =
+        Runtime::builder().workers(2).stack_bytes(16 << 10).on_stall(|_| {}).build().unwrap();
+    runtime.run(|| {
+        let (tx, rx) = bounded::<()>(0);
+        nursery(|n| {
+            for i in 0..LIVE {
+                n.spawn(|| assert!(rx.recv().is_err()));
+                if i % 1000 == 0 {
+                    yield_now().unwrap();
+                }
+            }
+            while n.live() < LIVE {
+                yield_now().unwrap();
+            }
+            let bytes = resident();
+            println!("{LIVE} fibers: {} bytes each", bytes / LIVE);
+            assert!(bytes < 20 << 30, "{bytes} bytes");
+            tx.close();
+        });
+    });
+}
+
+#[test]
+fn ten_million_spawns_and_joins_do_not_grow() {
+    let runtime = Runtime::builder().workers(2).on_stall(|_| {}).build().unwrap();
+    let cycles = |count: usize| {
+        runtime.run(|| {
+            nursery(|n| (0..count).for_each(|i| assert_eq!(n.spawn(move || i).join().unwrap(), i)));
+        });
+    };
+    cycles(100_000);
+    let before = (resident(), runtime.stats().stacks);
+    cycles(CYCLES);
+    let after = (resident(), runtime.stats().stacks);
+    println!("{before:?} {after:?}");
+    assert!(after.0 < before.0 + (8 << 20), "{before:?} {after:?}");
+    assert!(after.1 <= before.1 + 256, "{before:?} {after:?}");
+}
