@@ -111,17 +111,28 @@ impl Bucket {
     }
 
     /// Takes out at most `limit` waiters of `key`, first come first, and hands each to `wake`.
-    #[inline]
+    #[inline(always)]
     pub fn unpark(
+        &mut self,
+        waiters: &[Waiter],
+        key: Key,
+        limit: u32,
+        wake: impl FnMut(WaiterRef),
+    ) -> Unparked {
+        if limit == 0 || self.is_empty() {
+            return Unparked { woken: 0, probes: 0 };
+        }
+        self.unpark_some(waiters, key, limit, wake)
+    }
+
+    #[inline(never)]
+    fn unpark_some(
         &mut self,
         waiters: &[Waiter],
         key: Key,
         limit: u32,
         mut wake: impl FnMut(WaiterRef),
     ) -> Unparked {
-        if limit == 0 || self.is_empty() {
-            return Unparked { woken: 0, probes: 0 };
-        }
         let (mut first, probes) = self.find(waiters, key);
         let mut woken = 0;
         while woken < limit {

@@ -9,7 +9,7 @@ use super::AddressSpace;
 use crate::tables::Store;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
-use core_address::{Frame, PAGE_SIZE, VirtAddr};
+use core_address::{Frame, PAGE_SIZE, VirtAddr, is_lower_half};
 use core_paging::{Access, tree};
 use kernel_arch::paging;
 
@@ -157,15 +157,20 @@ impl AddressSpace {
 
     /// Reads an aligned 32-bit word of user memory in one access. Acquire, pairs with the release
     /// of whoever in user space stored it.
+    #[inline(always)]
     pub fn load_u32(&self, address: u64) -> Result<u32, NotMapped> {
-        if !address.is_multiple_of(4) {
+        if !address.is_multiple_of(4) || !is_lower_half(address) {
             return Err(NotMapped);
         }
-        self.with_root(|root| {
-            let part = piece(root, address, 4, Want::Read)?;
-            // SAFETY: aligned, so inside its page; as in `copy_in`.
-            Ok(unsafe { AtomicU32::from_ptr(part.at.cast()) }.load(Ordering::Acquire))
-        })
+        let virt = VirtAddr::new(address).ok_or(NotMapped)?;
+        let guard = self.root.lock();
+        let root = (*guard).ok_or(NotMapped)?;
+        // SAFETY: a walk reads only tables of the space, which stay while the lock is held, at
+        // indices below 512.
+        let read = unsafe { paging::entry_reader() };
+        let phys = tree::user_byte(read, root, virt).ok_or(NotMapped)?;
+        // SAFETY: aligned, so inside its page; as in `copy_in`.
+        Ok(unsafe { AtomicU32::from_ptr(paging::direct(phys).cast()) }.load(Ordering::Acquire))
     }
 
     /// Which frame and offset a user address leads to: what names a word of shared memory.

@@ -51,7 +51,7 @@ impl<'w, const COUNT: usize> ParkTable<'w, COUNT> {
 
     /// Takes out at most `limit` waiters of `key` in order of arrival. `wake` runs under the
     /// key's lock: it claims the thread and takes no lock that a parking thread may hold.
-    #[inline]
+    #[inline(always)]
     pub fn unpark(&self, key: Key, limit: u32, wake: impl FnMut(WaiterRef)) -> Unparked {
         match self.buckets.get(self.hash.bucket(key, Self::BITS)) {
             Some(bucket) => bucket.lock().unpark(self.waiters, key, limit, wake),
