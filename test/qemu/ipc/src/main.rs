@@ -59,6 +59,7 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("ipc.endpoint_released", calls::endpoint_released),
     Test::new("ipc.cancel_races_answer", races::cancel_races_answer),
     Test::new("ipc.server_threads", races::server_threads),
+    Test::new("ipc.server_thread_ends", races::server_thread_ends),
     Test::new("kill.caller_that_waits", kill::caller_that_waits),
     Test::new("kill.caller_that_is_served", kill::caller_that_is_served),
     Test::new("kill.receiver", kill::receiver),

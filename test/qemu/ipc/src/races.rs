@@ -70,6 +70,38 @@ fn with_servers(
     Ok(())
 }
 
+/// Takes one call and ends with it.
+fn take_and_end(env: &Env) -> i64 {
+    let own = env.caps.named("t").unwrap_or(abi_types::CapSlot::NONE);
+    let log = borrow(&env.io, |ring| {
+        ring.push(sqe::recv(own));
+        let _ = ring.enter(1, NEVER);
+        let call = ring.wait();
+        ring.eq(call.status(), Some(Status::Ok), "a receive");
+    });
+    log.failures() as i64
+}
+
+/// A thread of a process that lives on ends with a call it was serving: the caller is told, and
+/// nothing is left behind.
+pub fn server_thread_ends(t: &mut T<'_, Bench>) -> Outcome {
+    let Bench { env, threads, own, own_facet, .. } = *t.env;
+    for _ in 0..20 {
+        let spawned = threads.spawn(&env.io, &STACKS[0], take_and_end, 0);
+        let thread = require_ok!(t, spawned);
+        raw(t, &env.io, |ring| {
+            let call = sqe::call(own_facet, 5, 0, 8);
+            ring.ends(sqe::named(call, 7), Status::Disconnected, "a call nobody answers");
+        })?;
+        check_eq!(t, require_ok!(t, thread.join(&env.io)), 0);
+        raw(t, &env.io, |ring| {
+            let found = load(ring, own);
+            ring.eq(found, (0, 0), "nothing is left at the endpoint");
+        })?;
+    }
+    Ok(())
+}
+
 /// A call and its cancel at about the time of its answer: one completion each, and they agree.
 pub fn cancel_races_answer(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, own_facet, .. } = *t.env;
