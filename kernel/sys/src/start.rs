@@ -113,6 +113,7 @@ pub fn run(machine: &'static Machine) -> Option<core::convert::Infallible> {
     if let Err(refusal) = start_all(machine, manifest.data) {
         crate::boot::give_up(refusal);
     }
+    println!("capOS is up, with {} processes. (Ctrl-A X leaves QEMU.)", live());
     smp::release_to_scheduler();
     sched::idle()
 }

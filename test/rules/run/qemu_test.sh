@@ -27,6 +27,12 @@ until grep -aq 'capOS is up' "$TEST_TMPDIR/screen"; do
   sleep 0.1
 done
 check "the screen's socket is there" test -S "$workspace/bazel-screen.vnc"
+# The client and the server talk until a key is pressed.
+for said in 'press a key' 'calls, ' 'cpu 1:'; do
+  until grep -aq "$said" "$TEST_TMPDIR/screen"; do sleep 0.1; done
+done
+printf 'q' >&9
+until grep -aq 'The system has ended with 0' "$TEST_TMPDIR/screen"; do sleep 0.1; done
 printf '\001x' >&9
 wait "$machine" || true
 rm -rf "$workspace"
