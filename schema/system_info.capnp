@@ -26,6 +26,16 @@ struct Machine @0xb0441fc87f277311 {
   # Page frames of 4 KiB the kernel manages.
 
   framesFree @4 :UInt64;
+
+  heapBytes @5 :UInt64;
+  # Bytes of the kernel heap in use.
+
+  heapFrames @6 :UInt64;
+  # Page frames the kernel heap holds: those in use and, for each size of small objects, at most
+  # one empty page that is kept for the next. They are not in `framesFree`.
+
+  heapAllocations @7 :UInt64;
+  # Allocations the kernel heap has served since boot. The synchronous IPC path makes none.
 }
 
 struct CpuCounters @0xc145d8365e8ca215 {

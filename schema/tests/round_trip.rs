@@ -120,6 +120,9 @@ proptest! {
             uptime_ns: number,
             frames_total: number << 1,
             frames_free: number >> 1,
+heap_bytes: number ^ 1,
+heap_frames: number ^ 2,
+heap_allocations: number ^ 4,
         });
         let counters = client.cpu(cpu).unwrap().counters;
         prop_assert_eq!(counters.runnable, number as u32);

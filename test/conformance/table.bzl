@@ -234,13 +234,31 @@ PROOFS = {
         "//platforms/qemu/run:run_test",
         "//test/rules/run:debug_test",
     ],
+    "B1": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_4r_release",
+    ],
     "B2": ["//abi/types:abi_types_golden"],
+    "B3": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_4r_release",
+    ],
+    "B5": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_4r_release",
+    ],
     "B6": [
         "//abi/ring:abi_ring_model",
         "//abi/ring:abi_ring_protocol",
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_4r_release",
     ],
     "B7": ["//test/qemu/park:park_qemu_1d_checked"],
-    "B8": ["//abi/ring:abi_ring_hostile"],
+    "B8": [
+        "//abi/ring:abi_ring_hostile",
+        "//test/qemu/hostile:hostile_4r_checked",
+        "//test/qemu/hostile:hostile_4r_release",
+    ],
     "B9": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
@@ -255,14 +273,30 @@ PROOFS = {
         "//test/qemu/start:start_qemu_1d_checked",
         "//test/qemu/start:no_caps_qemu_1d_checked",
         "//test/qemu/faults:faults_qemu_1d_checked",
+        "//test/qemu/ring:ring_1d_checked",
     ],
     "B11": [
         "//schema/wire:schema_wire_exception",
         "//schema:schema_round_trip",
         "//test/qemu/runtime:runtime_1d_checked",
+        "//test/qemu/ring:ring_1d_checked",
     ],
-    "B14": ["//abi/ring:abi_ring_hostile"],
-    "B17": ["//abi/types:abi_types_golden"],
+    "B12": ["//test/qemu/ring:ring_4r_checked"],
+    "B13": ["//test/qemu/ring:ring_1d_checked"],
+    "B14": [
+        "//abi/ring:abi_ring_hostile",
+        "//test/qemu/hostile:hostile_1d_checked",
+    ],
+    "B15": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_4r_release",
+        "//test/qemu/ipc:ipc_4r_checked",
+    ],
+    "B16": ["//test/qemu/ring:ring_1d_checked"],
+    "B17": [
+        "//abi/types:abi_types_golden",
+        "//test/qemu/ring:ring_1d_checked",
+    ],
     "B18": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
@@ -310,6 +344,7 @@ PROOFS = {
     "C9": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/faults:faults_qemu_4r_release",
+        "//test/qemu/ipc:ipc_4r_checked",
     ],
     "C10": [
         "//kernel/core/vm:core_vm_cases",
@@ -354,6 +389,8 @@ PROOFS = {
     "T10": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/faults:faults_qemu_4r_release",
+        "//test/qemu/ipc:ipc_1d_checked",
+        "//test/qemu/ipc:ipc_4r_release",
     ],
     "T11": ["//test/qemu/threads:threads_qemu_4r_release"],
     "T12": ["//test/qemu/threads:threads_qemu_4r_checked"],
@@ -382,11 +419,33 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_model",
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/runtime:runtime_4r_release",
+        "//test/qemu/ipc:ipc_1d_checked",
+        "//test/qemu/ipc:ipc_4r_release",
+        "//test/qemu/many:many_4r_release",
+        "//test/qemu/differential:differential",
     ],
-    "I2": ["//kernel/core/endpoint:core_endpoint_table"],
-    "I5": ["//test/bench:guest"],
-    "I6": ["//kernel/core/endpoint:core_endpoint_cases"],
-    "I7": ["//kernel/core/endpoint:core_endpoint_cases"],
+    "I2": [
+        "//kernel/core/endpoint:core_endpoint_table",
+        "//test/qemu/ipc:ipc_1d_checked",
+    ],
+    "I3": ["//test/qemu/ipc:ipc_1d_checked"],
+    "I4": [
+        "//test/qemu/ipc:ipc_1d_checked",
+        "//test/qemu/ipc:ipc_4r_release",
+    ],
+    "I5": [
+        "//test/bench:guest",
+        "//test/qemu/ipc:ipc_1d_checked",
+    ],
+    "I6": [
+        "//kernel/core/endpoint:core_endpoint_cases",
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/many:many_4r_checked",
+    ],
+    "I7": [
+        "//kernel/core/endpoint:core_endpoint_cases",
+        "//test/qemu/ring:ring_1d_checked",
+    ],
     "S1": [
         "//kernel/smp/rq:smp_rq_property",
         "//kernel/smp/rq:smp_rq_cost",
@@ -396,24 +455,60 @@ PROOFS = {
         "//kernel/core/sched:core_sched_property",
         "//test/qemu/sched:sched_qemu_1d_checked",
     ],
-    "S4": ["//kernel/core/sched_policy:core_sched_policy_property"],
+    "S4": [
+        "//kernel/core/sched_policy:core_sched_policy_property",
+        "//kernel/core/sched:core_sched_property",
+    ],
     "S5": [
         "//kernel/core/sched_policy:core_sched_policy_property",
         "//kernel/smp/rq:smp_rq_fairness",
+        "//test/sim:test_sim_fairness",
+        "//test/sim:test_sim_planted",
     ],
-    "S7": ["//kernel/smp/rq:smp_rq_fairness"],
-    "S8": ["//kernel/smp/rq:smp_rq_owner"],
+    "S6": [
+        "//kernel/core/sched:core_sched_table",
+        "//test/sim:test_sim_seeds",
+    ],
+    "S7": [
+        "//kernel/smp/rq:smp_rq_fairness",
+        "//test/sim:test_sim_fairness",
+        "//kernel/smp/rq:smp_rq_cost",
+    ],
+    "S8": [
+        "//kernel/smp/rq:smp_rq_owner",
+        "//kernel/smp/rq:smp_rq_one_owner",
+        "//test/sim:test_sim_seeds",
+        "//test/sim:test_sim_planted",
+    ],
     "S9": [
         "//kernel/smp/ipi:smp_ipi_wake",
+        "//kernel/core/sched:core_sched_test",
+        "//test/sim:test_sim_planted",
         "//test/qemu/sched:sched_qemu_2d_checked",
     ],
     "S12": [
         "//kernel/smp/rq:smp_rq_fairness",
+        "//test/sim:test_sim_fairness",
+        "//test/sim:test_sim_seeds",
         "//test/qemu/sched:sched_qemu_1d_checked",
     ],
     "S13": ["//test/qemu/sched:sched_qemu_1d_checked"],
-    "S17": ["//kernel/core/sched:core_sched_table"],
-    "S21": ["//test/qemu/sched:sched_qemu_2d_checked"],
+    "S14": [
+        "//kernel/core/sched_policy:core_sched_policy_eevdf",
+        "//kernel/core/sched:core_sched_property",
+        "//kernel/smp/rq:smp_rq_property",
+        "//kernel/smp/rq:smp_rq_fairness",
+        "//test/sim:test_sim_fairness",
+    ],
+    "S17": [
+        "//kernel/core/sched:core_sched_test",
+        "//kernel/core/sched:core_sched_table",
+    ],
+    "S20": ["//test/sim:test_sim_speedup"],
+    "S21": [
+        "//test/sim:test_sim_fairness",
+        "//test/qemu/sched:sched_qemu_2d_checked",
+    ],
     "M4": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "M5": [
         "//test/qemu/user:user_1d_checked",
@@ -435,6 +530,8 @@ PROOFS = {
     "M11": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
+        "//test/qemu/ipc:ipc_1d_checked",
+        "//test/qemu/ipc:ipc_4r_checked",
     ],
     "M12": [
         "//test/qemu/runtime:runtime_1d_checked",
@@ -539,6 +636,13 @@ PROOFS = {
         "//kernel/core/timer:core_timer_operations_replay",
         "//kernel/core/vm:core_vm_operations_replay",
         "//schema:schema_hostile_calls",
+    ],
+    "Q3": ["//test/qemu/hostile:hostile_4r_checked"],
+    "Q4": ["//test/qemu/ipc:ipc_4r_checked"],
+    "Q5": [
+        "//test/sim:test_sim_seeds",
+        "//test/sim:test_sim_replay",
+        "//test/sim:test_sim_planted",
     ],
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",

@@ -60,13 +60,9 @@ pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
             zero(head | cap | address | result_address | places | last)?;
             Ok(Request::Cancel { target: arg })
         }
-        Some(Opcode::Park) => {
-            zero(head | places | last | address >> 32)?;
-            Ok(Request::Park(Park(sqe)))
-        }
+        Some(Opcode::Park) => Park::of(&words).map(Request::Park).ok_or(Status::InvalidArgument),
         Some(Opcode::Unpark) => {
-            zero(head | places | last | result_address | address >> 32)?;
-            Ok(Request::Unpark(Unpark(sqe)))
+            Unpark::of(&words).map(Request::Unpark).ok_or(Status::InvalidArgument)
         }
         Some(Opcode::Yield) => {
             zero(head | cap | arg | address | result_address | places | last)?;

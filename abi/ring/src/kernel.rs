@@ -233,6 +233,12 @@ impl<M: Memory> KernelRing<M> {
         self.post_with(cq, credit, outcome, |_| ())
     }
 
+    /// As [`post`](Self::post), for who knows that nobody waits for it.
+    #[inline(always)]
+    pub fn post_unawaited(&self, cq: &mut CqProducer, credit: Credit, outcome: &Outcome) {
+        self.batch(cq).post(credit, outcome);
+    }
+
     /// Posts a completion whose payload, `outcome.length` bytes, is in inline slot `slot` of
     /// the submission side of `from`: a message from thread to thread, copied once.
     #[inline(always)]
@@ -343,7 +349,13 @@ impl<M: Memory> Batch<'_, M> {
                 < ring.block().cq_entries(),
             "a completion without an SQE that was consumed for it"
         );
-        ring.memory.store_cqe(self.tail, zerocopy::transmute!(outcome.cqe(credit)));
+        self.write(credit, outcome);
+    }
+
+    /// Writes the completion of an SQE that is consumed before this is published.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, credit: Credit, outcome: &Outcome) {
+        self.ring.memory.store_cqe(self.tail, zerocopy::transmute!(outcome.cqe(credit)));
         self.tail = self.tail.wrapping_add(1);
     }
 
@@ -359,7 +371,7 @@ impl<M: Memory> Batch<'_, M> {
 }
 
 impl<M: Memory> Drop for Batch<'_, M> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         self.ring.cq_tail.store(self.tail, Ordering::Relaxed);
         // Release pairs with the user's acquire of CqTail: it sees the entries and payloads.

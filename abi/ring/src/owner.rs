@@ -141,21 +141,25 @@ impl SqOwner {
         .map(|word| word & ANNOUNCED != 0)
     }
 
-    /// Ends a pass begun without a token or on a poller's behalf. `last_words` runs if the
-    /// poller's ownership ends with it, before it does.
-    #[inline]
+    /// Ends a pass that a [`Visitor`] began: the owner goes with it, and nobody else changes the
+    /// owner meanwhile.
+    #[inline(always)]
+    pub(crate) fn end_visit(&self) {
+        let before = self.0.fetch_and(!(PASS | OWNER), Ordering::Release);
+        debug_assert!(before & PASS != 0 && before & OWNER != SQPOLL);
+    }
+
+    /// Ends a pass of a poller or on its behalf. `last_words` runs if the poller's ownership ends
+    /// with it, before it does.
     pub(crate) fn end(&self, last_words: impl Fn()) {
         let ended = self.change(Ordering::Release, |word| {
-            if word & OWNER != SQPOLL {
-                return Ok(word & !(PASS | OWNER));
-            }
             if word & (STOP | CLOSED) == 0 {
                 return Ok(word & !PASS);
             }
             last_words();
             Ok(word & !(PASS | OWNERSHIP))
         });
-        debug_assert!(ended.is_ok_and(|word| word & PASS != 0));
+        debug_assert!(ended.is_ok_and(|word| word & (PASS | OWNER) == PASS | SQPOLL));
     }
 
     /// Turns a running syscall pass into a poller's ownership, asleep until it first begins.

@@ -2,17 +2,20 @@
 //!
 //! A pass looks at the user's tail and at the user's completion head once, when it begins; from
 //! them and its own limit follows how many SQEs it may take. Each is read once. The head moves
-//! with each SQE, not at the end: whatever stops the pass, what it took is taken.
+//! with each SQE or run of NOPs, not at the end: whatever stops the pass, what it took is taken.
 
 use abi_sync::atomic::Ordering;
 use abi_types::limits::{RING_BATCH_SQPOLL, RING_BATCH_TIMER};
 use abi_types::{Opcode, RingFlags, RingWord, Status};
 
 use crate::decode::decode;
-use crate::kernel::{Credit, KernelRing};
+use crate::kernel::{CqProducer, Credit, KernelRing, Outcome};
 use crate::memory::Memory;
 use crate::owner::{PollerToken, Refusal, Visitor};
 use crate::request::Request;
+
+/// NOPs that are completed together at most: bounds how long the completion lock is held.
+pub const MOST_NOPS: u32 = 128;
 
 /// A running pass: the one consumer of the ring's submission queue. Ends when dropped.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Pass<'r, M: Memory> {
     stop: Stop,
     /// Whether the ring's own thread runs it.
     own_thread: bool,
+    /// Whether a poller owns the queue, whoever runs it.
+    is_polled: bool,
 }
 
 /// Why a pass takes no more.
@@ -63,9 +68,25 @@ impl<M: Memory> KernelRing<M> {
     pub fn begin(&self, visitor: Visitor) -> Result<Pass<'_, M>, Refusal> {
         self.owner.begin(visitor)?;
         Ok(match visitor {
-            Visitor::Syscall => Pass::new(self, self.block().sq_entries(), true),
-            Visitor::Timer => Pass::new(self, RING_BATCH_TIMER, false),
+            Visitor::Syscall => Pass::new(self, self.block().sq_entries(), true, false),
+            Visitor::Timer => Pass::new(self, RING_BATCH_TIMER, false, false),
         })
+    }
+
+    /// Begins a pass of the ring's own thread if exactly one SQE waits and its completion has a
+    /// place: what most visits find, found in a few steps. Otherwise nothing has begun.
+    #[inline(always)]
+    pub fn begin_one(&self) -> Option<Pass<'_, M>> {
+        self.owner.begin(Visitor::Syscall).ok()?;
+        let head = self.sq_head.load(Ordering::Relaxed);
+        let end = head.wrapping_add(1);
+        // Acquire: as in `Pass::new`.
+        if self.memory.load_acquire(RingWord::SqTail) != end || !self.has_credit(head) {
+            self.owner.end_visit();
+            return None;
+        }
+        let (own_thread, is_polled) = (true, false);
+        Some(Pass { ring: self, head, end, stop: Stop::Drained, own_thread, is_polled })
     }
 
     /// Begins a pass of the poller that owns the queue.
@@ -75,38 +96,23 @@ impl<M: Memory> KernelRing<M> {
             // Within the pass, so that no end of the ownership can come between.
             self.memory.store_relaxed(RingWord::Flags, 0);
         }
-        Ok(Pass::new(self, RING_BATCH_SQPOLL, false))
+        Ok(Pass::new(self, RING_BATCH_SQPOLL, false, true))
     }
 
     /// Begins a pass of the ring's own thread on behalf of the poller that owns the queue.
     #[inline]
     pub fn borrow(&self) -> Result<Pass<'_, M>, Refusal> {
         self.owner.borrow()?;
-        Ok(Pass::new(self, RING_BATCH_SQPOLL, true))
+        Ok(Pass::new(self, RING_BATCH_SQPOLL, true, true))
     }
 }
 
 impl<'r, M: Memory> Pass<'r, M> {
     #[inline]
-    fn new(ring: &'r KernelRing<M>, limit: u32, own_thread: bool) -> Self {
+    fn new(ring: &'r KernelRing<M>, limit: u32, own_thread: bool, is_polled: bool) -> Self {
         let head = ring.sq_head.load(Ordering::Relaxed);
         // Acquire pairs with the user's release of SqTail: the SQEs up to it are written.
         let tail = ring.memory.load_acquire(RingWord::SqTail);
-        // One SQE with a place for its completion: what most visits find, found in a few steps.
-        if tail.wrapping_sub(head) == 1 && ring.has_credit(head) {
-            return Self { ring, head, end: tail, stop: Stop::Drained, own_thread };
-        }
-        Self::bounded(ring, head, tail, limit, own_thread)
-    }
-
-    /// A pass whose bounds have to be worked out.
-    fn bounded(
-        ring: &'r KernelRing<M>,
-        head: u32,
-        tail: u32,
-        limit: u32,
-        own_thread: bool,
-    ) -> Self {
         // A tail too far ahead is not an honest user's; what it gets is its own garbage.
         let waiting = tail.wrapping_sub(head).min(ring.block().sq_entries());
         let credits = ring.credits(head);
@@ -117,7 +123,7 @@ impl<'r, M: Memory> Pass<'r, M> {
         } else {
             (limit, Stop::Limit)
         };
-        Self { ring, head, end: head.wrapping_add(take), stop, own_thread }
+        Self { ring, head, end: head.wrapping_add(take), stop, own_thread, is_polled }
     }
 
     /// The SQE at the head, if this pass may take it.
@@ -145,13 +151,47 @@ impl<'r, M: Memory> Pass<'r, M> {
     #[inline(always)]
     pub fn take(&mut self, head: &Head) -> Credit {
         debug_assert!(head.index == self.head, "an SQE is consumed once, in its turn");
-        self.head = head.index.wrapping_add(1);
-        self.ring.sq_head.store(self.head, Ordering::Relaxed);
-        // Release pairs with the user's acquire of SqHead: the SQE was read before its place
-        // is used again.
-        self.ring.memory.store_release(RingWord::SqHead, self.head);
+        self.move_to(head.index.wrapping_add(1));
         let [_, user_data, ..] = head.words;
         Credit::new(user_data)
+    }
+
+    /// Everything before `head` is consumed.
+    #[inline(always)]
+    fn move_to(&mut self, head: u32) {
+        self.head = head;
+        self.ring.sq_head.store(head, Ordering::Relaxed);
+        // Release pairs with the user's acquire of SqHead: the SQE was read before its place
+        // is used again.
+        self.ring.memory.store_release(RingWord::SqHead, head);
+    }
+
+    /// Consumes the NOPs that are next, up to [`MOST_NOPS`], and completes them: as if each had been
+    /// taken and posted, with one move of each index for all. Whether there were any. `cq` is this
+    /// ring's, under its lock; its thread does not wait, so that nobody is to be woken.
+    #[inline(always)]
+    pub fn finish_nops(&mut self, cq: &mut CqProducer) -> bool {
+        let mut batch = self.ring.batch(cq);
+        let first = self.head;
+        let end = first.wrapping_add(self.end.wrapping_sub(first).min(MOST_NOPS));
+        let mut head = first;
+        while head != end {
+            let nop = Head { words: self.ring.memory.load_sqe(head), index: head };
+            if !nop.is_nop() {
+                break;
+            }
+            let [_, user_data, ..] = nop.words;
+            batch.write(Credit::new(user_data), &Outcome::plain(Status::Ok));
+            head = head.wrapping_add(1);
+        }
+        self.move_to(head);
+        head != first
+    }
+
+    /// Whether nothing is left that this pass may take.
+    #[inline(always)]
+    pub fn is_over(&self) -> bool {
+        self.head == self.end
     }
 
     /// Consumes the next SQE, if there is one for this pass.
@@ -182,9 +222,12 @@ impl<'r, M: Memory> Pass<'r, M> {
 }
 
 impl<M: Memory> Drop for Pass<'_, M> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         let ring = self.ring;
+        if !self.is_polled {
+            return ring.owner.end_visit();
+        }
         ring.owner.end(|| ring.memory.store_relaxed(RingWord::Flags, RingFlags::NEED_WAKEUP));
     }
 }

@@ -4,10 +4,10 @@
 //! its operation, its payload fits its place. What depends on the kernel's state (slots,
 //! addresses, park words) is for the operation itself to check.
 //!
-//! The operations are views of the copied SQE, not new structs: taking one apart into fields
-//! that most operations do not have costs more than the rest of the dispatch.
+//! The operations with payloads are views of the copied SQE, not new structs: taking one apart into
+//! fields that most operations do not have costs more than the rest of the dispatch.
 
-use abi_types::{CapSlot, ExceptionKind, ReplyToken, Sqe, SqeFlags};
+use abi_types::{CapSlot, ExceptionKind, Opcode, ReplyToken, Sqe, SqeFlags};
 
 /// A well-formed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,59 +149,88 @@ impl Return {
     }
 }
 
-checked_sqe! {
-    /// PARK.
-    Park
+/// PARK: a few words, so that it is taken apart at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Park {
+    space: CapSlot,
+    word_address: u64,
+    expected: u32,
+    timeout_ns: u64,
 }
 
 impl Park {
+    /// The PARK that the words of an SQE are, if they are a well-formed one.
+    #[inline(always)]
+    pub(crate) const fn of(words: &[u64; 8]) -> Option<Self> {
+        let [first, _, cap, word_address, expected, timeout_ns, places, last] = *words;
+        if first != Opcode::Park as u64 || places | last | expected >> 32 != 0 {
+            return None;
+        }
+        let space = CapSlot::from_bits(cap);
+        Some(Self { space, word_address, expected: expected as u32, timeout_ns })
+    }
+
     /// The park space.
     #[inline]
     pub const fn space(&self) -> CapSlot {
-        self.0.cap_slot()
+        self.space
     }
 
     /// Where the word is, unchecked.
     #[inline]
     pub const fn word_address(&self) -> u64 {
-        self.0.arg
+        self.word_address
     }
 
     /// The value it must have to park.
     #[inline]
     pub const fn expected(&self) -> u32 {
-        self.0.address as u32
+        self.expected
     }
 
     /// How long at most.
     #[inline]
     pub const fn timeout_ns(&self) -> u64 {
-        self.0.result_address
+        self.timeout_ns
     }
 }
 
-checked_sqe! {
-    /// UNPARK.
-    Unpark
+/// UNPARK, like [`Park`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unpark {
+    space: CapSlot,
+    word_address: u64,
+    count: u32,
 }
 
 impl Unpark {
+    /// The UNPARK that the words of an SQE are, if they are a well-formed one.
+    #[inline(always)]
+    pub(crate) const fn of(words: &[u64; 8]) -> Option<Self> {
+        let [first, _, cap, word_address, count, result_address, places, last] = *words;
+        let rest = result_address | places | last | count >> 32;
+        if first != Opcode::Unpark as u64 || rest != 0 {
+            return None;
+        }
+        Some(Self { space: CapSlot::from_bits(cap), word_address, count: count as u32 })
+    }
+
     /// The park space.
     #[inline]
     pub const fn space(&self) -> CapSlot {
-        self.0.cap_slot()
+        self.space
     }
 
     /// Where the word is, unchecked.
     #[inline]
     pub const fn word_address(&self) -> u64 {
-        self.0.arg
+        self.word_address
     }
 
     /// How many threads at most.
     #[inline]
     pub const fn count(&self) -> u32 {
-        self.0.address as u32
+        self.count
     }
 }
 

@@ -1,4 +1,4 @@
-//! The two SQEs that a fast path looks for: checked in a few instructions, from the same words.
+//! The SQEs that are looked for before all others: checked in a few instructions, from the same words.
 //!
 //! A simple CALL or RETURN has its message inline on both sides, and nothing else. What these
 //! checks accept, [`decode`](crate::decode()) accepts as the same operation (a test holds them
@@ -7,6 +7,7 @@
 use abi_types::{CapSlot, INLINE_BYTES, Opcode, ReplyToken, SqeFlags};
 
 use crate::pass::Head;
+use crate::request::{Park, Unpark};
 
 /// A CALL with an inline message, without deadline or capabilities, whose results come inline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,25 @@ fn payload(first: u64, places: u64, slots: u32) -> Option<(u16, u32)> {
 }
 
 impl Head {
+    /// The SQE as an UNPARK.
+    #[inline(always)]
+    pub fn unpark(&self) -> Option<Unpark> {
+        Unpark::of(&self.words)
+    }
+
+    /// The SQE as a PARK.
+    #[inline(always)]
+    pub fn park(&self) -> Option<Park> {
+        Park::of(&self.words)
+    }
+
+    /// Whether it is a YIELD, well formed.
+    #[inline(always)]
+    pub fn is_yield(&self) -> bool {
+        let [first, _, cap, arg, address, result_address, places, last] = self.words;
+        first == Opcode::Yield as u64 && cap | arg | address | result_address | places | last == 0
+    }
+
     /// The SQE as a simple CALL on a ring with that many inline slots.
     #[inline(always)]
     pub fn simple_call(&self, slots: u32) -> Option<SimpleCall> {
@@ -102,6 +122,29 @@ mod tests {
                 words
             })
         })
+    }
+
+    #[test]
+    fn what_is_found_early_is_decoded_the_same() {
+        let park = [Opcode::Park as u64, 5, 0x1_0000_0003, 64, 7, 9, 0, 0];
+        let unpark = [Opcode::Unpark as u64, 5, 0x1_0000_0003, 64, 7, 0, 0, 0];
+        let nothing = [Opcode::Yield as u64, 5, 0, 0, 0, 0, 0, 0];
+        let mut found = 0;
+        for words in [park, unpark, nothing].into_iter().flat_map(variants) {
+            let head = Head::of(words);
+            let early = head.park().map(Request::Park);
+            let early = early.or(head.unpark().map(Request::Unpark));
+            let early = early.or(head.is_yield().then_some(Request::Yield));
+            let early = early.or(head.is_nop().then_some(Request::Nop));
+            found += u32::from(early.is_some());
+            let decoded = decode(words, &BOUNDS);
+            let is_one = |request: &Request| {
+                use Request::{Nop, Park, Unpark, Yield};
+                matches!(request, Nop | Park(_) | Unpark(_) | Yield)
+            };
+            assert_eq!(early, decoded.ok().filter(is_one), "{words:x?}");
+        }
+        assert!(found > 10_000, "{found}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! The ring belongs to one thread, so nothing here is shared within the process; the other
 //! side is the kernel, which is trusted. Own indices are kept here and only written to the
-//! block; the kernel's are read when the copy kept here says there is nothing left.
+//! block. The kernel's `SqHead` is read when the copy kept here says the queue is full; its `CqTail`
+//! each time, for most completions come alone and a copy would be stale.
 
 use abi_types::{Cqe, INLINE_BYTES, RingBlock, RingFlags, RingWord, Sqe};
 
@@ -19,8 +20,6 @@ pub struct UserRing<M> {
     sq_head: u32,
     /// CQEs taken.
     cq_head: u32,
-    /// CQEs the kernel has posted, as last seen.
-    cq_tail: u32,
 }
 
 /// The submission queue is full: enter the kernel, then push again.
@@ -32,8 +31,8 @@ impl<M: Memory> UserRing<M> {
     pub fn new(memory: M) -> Self {
         let sq_tail = memory.load_relaxed(RingWord::SqTail);
         let cq_head = memory.load_relaxed(RingWord::CqHead);
-        // The kernel's indices as of a time when nothing was submitted.
-        Self { memory, sq_tail, sq_head: sq_tail, cq_head, cq_tail: cq_head }
+        // The kernel's index as of a time when nothing was submitted.
+        Self { memory, sq_tail, sq_head: sq_tail, cq_head }
     }
 
     /// The memory.
@@ -94,12 +93,9 @@ impl<M: Memory> UserRing<M> {
     /// The oldest completion, if one waits; taken when the value is dropped.
     #[inline]
     pub fn pop(&mut self) -> Option<Completion<'_, M>> {
-        if self.cq_head == self.cq_tail {
-            // Acquire pairs with the kernel's release of CqTail: the entry is written.
-            self.cq_tail = self.memory.load_acquire(RingWord::CqTail);
-            if self.cq_head == self.cq_tail {
-                return None;
-            }
+        // Acquire pairs with the kernel's release of CqTail: the entry is written.
+        if self.cq_head == self.memory.load_acquire(RingWord::CqTail) {
+            return None;
         }
         let cqe = zerocopy::transmute!(self.memory.load_cqe(self.cq_head));
         Some(Completion { ring: self, cqe })

@@ -335,3 +335,60 @@ fn a_checked_build_finds_a_completion_too_many() {
     let (ring, mut cq) = ring(4);
     let _ = ring.post(&mut cq, Credit::from_bits(1), &Outcome::plain(Status::Ok));
 }
+
+#[test]
+fn a_run_of_nops_completes_like_one_by_one() {
+    let (ring, mut cq) = ring(8);
+    let mut user = UserRing::new(ring.memory());
+    for n in 0..3 {
+        user.push(nop(n)).unwrap();
+    }
+    user.push(Sqe { flags: 1, ..nop(3) }).unwrap();
+    user.push(nop(4)).unwrap();
+    user.publish();
+    let mut pass = ring.begin(Visitor::Syscall).unwrap();
+    assert!(pass.finish_nops(&mut cq));
+    assert_eq!((user.unconsumed(), ring.count(), pass.is_over()), (2, 3, false));
+    assert!(!pass.finish_nops(&mut cq), "a NOP with flags is none");
+    assert_eq!((user.unconsumed(), ring.count()), (2, 3));
+    let Accepted { credit, request } = pass.next().unwrap();
+    assert_eq!((credit.user_data(), request), (3, Err(Status::InvalidArgument)));
+    ring.post_unawaited(&mut cq, credit, &Outcome::plain(Status::InvalidArgument));
+    assert!(pass.finish_nops(&mut cq) && pass.is_over());
+    drop(pass);
+    ring.check_invariants().unwrap();
+    for n in 0..5 {
+        let status = if n == 3 { Status::InvalidArgument } else { Status::Ok };
+        let cqe = user.pop().unwrap().take();
+        assert_eq!((cqe.user_data, cqe.status), (n, status as u8));
+    }
+    assert!(user.pop().is_none());
+}
+
+#[test]
+fn a_pass_over_one_sqe_begins_only_if_there_is_one() {
+    let (ring, mut cq) = ring(4);
+    let mut user = UserRing::new(ring.memory());
+    assert!(ring.begin_one().is_none(), "nothing waits");
+    // The refusals leave nothing behind: each is followed by a pass that begins.
+    for n in 0..8 {
+        user.push(nop(n)).unwrap();
+        user.publish();
+        let pass = ring.begin_one().unwrap();
+        assert!(ring.begin_one().is_none(), "another pass runs");
+        assert_eq!(serve(&ring, &mut cq, pass), (1, Stop::Drained));
+    }
+    user.push(nop(8)).unwrap();
+    user.publish();
+    assert!(ring.begin_one().is_none(), "no place for its completion");
+    assert_eq!(enter(&ring, &mut cq), (0, Stop::CqFull));
+    while let Some(completion) = user.pop() {
+        drop(completion);
+    }
+    user.push(nop(9)).unwrap();
+    user.publish();
+    assert!(ring.begin_one().is_none(), "two wait");
+    assert_eq!(enter(&ring, &mut cq), (2, Stop::Drained));
+    let _ = ring.close();
+    assert!(ring.begin_one().is_none());
+}

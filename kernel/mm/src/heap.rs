@@ -37,10 +37,16 @@ struct Heap {
     frames: u64,
     /// Bytes asked for and not given back.
     bytes: u64,
+    /// Allocations served since boot.
+    allocations: u64,
 }
 
-static HEAP: Mutex<Heap> =
-    Mutex::new(Heap { lists: [const { List { first: None } }; CLASSES], frames: 0, bytes: 0 });
+static HEAP: Mutex<Heap> = Mutex::new(Heap {
+    lists: [const { List { first: None } }; CLASSES],
+    frames: 0,
+    bytes: 0,
+    allocations: 0,
+});
 
 /// How much the heap holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +61,11 @@ pub struct Usage {
 pub fn usage() -> Usage {
     let heap = HEAP.lock();
     Usage { frames: heap.frames, bytes: heap.bytes }
+}
+
+/// Allocations served since boot.
+pub fn allocations() -> u64 {
+    HEAP.lock().allocations
 }
 
 fn order_for(layout: Layout) -> Option<Order> {
@@ -207,6 +218,7 @@ unsafe impl GlobalAlloc for KernelHeap {
         match pointer {
             Some(pointer) => {
                 heap.bytes += layout.size() as u64;
+                heap.allocations += 1;
                 pointer
             }
             None => ptr::null_mut(),

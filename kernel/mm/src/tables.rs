@@ -81,6 +81,7 @@ impl Store {
 }
 
 impl TableStore for Store {
+    #[inline]
     fn read(&self, table: Frame, index: usize) -> Entry {
         // SAFETY: the tree passes only frames it got from `new_table`, and indices below 512.
         unsafe { paging::read_entry(table, index) }

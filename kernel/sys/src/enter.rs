@@ -44,32 +44,125 @@ pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
     }
 }
 
+/// Looks for what to do; each way goes on in a function of its own, which does not return here.
 #[inline(always)]
 fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u64) -> EnterResult {
-    let ring = &caller.ring.kernel;
-    if timeout_ns == 0 && ring.is_drained() {
+    let Caller { thread, ring, system } = caller;
+    if timeout_ns == 0 && ring.kernel.is_drained() {
         // Nothing to do and nothing to wait for.
-        sched::before_user(me, caller.thread);
-        return EnterResult::new(ring.count(), 0);
+        return leave(caller, me, ring.kernel.count());
     }
-    if min_complete == 1
-        && timeout_ns == NEVER
-        && matches!(ring.glance(), CALL | RETURN)
-        && let Ok(mut taken) = ring.begin(Visitor::Syscall)
+    if min_complete == 1 && timeout_ns == NEVER {
+        match ring.kernel.glance() {
+            CALL | RETURN => return exchange(thread, ring, me, system),
+            UNPARK => return unpark_alone(thread, ring, me, system),
+            YIELD => return yield_alone(thread, ring, me, system),
+            _ => {}
+        }
+    }
+    dispatch_and_wait(thread, ring, system, min_complete, timeout_ns)
+}
+
+const NOP: u8 = Opcode::Nop as u8;
+const CALL: u8 = Opcode::Call as u8;
+const RETURN: u8 = Opcode::Return as u8;
+const UNPARK: u8 = Opcode::Unpark as u8;
+const YIELD: u8 = Opcode::Yield as u8;
+
+/// Back to user mode, unless others are owed the CPU.
+#[inline(always)]
+fn leave(caller: Caller<'_>, me: &'static Cpu, count: u32) -> EnterResult {
+    if sched::owes_the_cpu(me) {
+        return leave_late(caller.thread, caller.ring, me);
+    }
+    EnterResult::new(count, 0)
+}
+
+#[cold]
+#[inline(never)]
+fn leave_late(thread: &'static Thread, ring: &OwnRing, me: &'static Cpu) -> EnterResult {
+    sched::before_user(me, thread);
+    EnterResult::new(ring.kernel.count(), 0)
+}
+
+/// The fast path, for who waits for one completion without a limit.
+#[inline(never)]
+fn exchange(
+    thread: &'static Thread,
+    ring: &OwnRing,
+    me: &'static Cpu,
+    system: &'static System,
+) -> EnterResult {
+    let caller = Caller { thread, ring, system };
+    if let Some(mut taken) = ring.kernel.begin_one()
         && let Some(next) = fastpath::exchange(caller, &mut taken)
     {
         drop(taken);
         return fastpath::wait(caller, me, next);
     }
-    dispatch_and_wait(caller, min_complete, timeout_ns)
+    dispatch_and_wait(thread, ring, system, 1, NEVER)
 }
 
-const CALL: u8 = Opcode::Call as u8;
-const RETURN: u8 = Opcode::Return as u8;
+/// An UNPARK of one waiter that is the only SQE of the ring, for who waits for its completion.
+#[inline(never)]
+fn unpark_alone(
+    thread: &'static Thread,
+    ring: &OwnRing,
+    me: &'static Cpu,
+    system: &'static System,
+) -> EnterResult {
+    let caller = Caller { thread, ring, system };
+    if let Some(mut taken) = ring.kernel.begin_one()
+        && let Some(at) = taken.head()
+        && let Some(request) = at.unpark()
+        && request.count() == 1
+    {
+        let credit = taken.take(&at);
+        park::unpark(&caller, credit, request);
+        drop(taken);
+        let count = ring.kernel.count();
+        if count != 0 {
+            return leave(caller, me, count);
+        }
+    }
+    dispatch_and_wait(thread, ring, system, 1, NEVER)
+}
+
+/// A YIELD that is the only SQE of the ring, for who waits for its completion.
+#[inline(never)]
+fn yield_alone(
+    thread: &'static Thread,
+    ring: &OwnRing,
+    me: &'static Cpu,
+    system: &'static System,
+) -> EnterResult {
+    let caller = Caller { thread, ring, system };
+    if let Some(mut taken) = ring.kernel.begin_one()
+        && let Some(at) = taken.head()
+        && at.is_yield()
+    {
+        let credit = taken.take(&at);
+        caller.finish(credit, &Outcome::plain(Status::Ok));
+        drop(taken);
+        sched::give_way(system, me, thread, Requeue::Yielded);
+        let count = ring.kernel.count();
+        if count != 0 {
+            return leave(caller, system.here(), count);
+        }
+    }
+    dispatch_and_wait(thread, ring, system, 1, NEVER)
+}
 
 /// The general path.
 #[inline(never)]
-fn dispatch_and_wait(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> EnterResult {
+fn dispatch_and_wait(
+    thread: &'static Thread,
+    ring: &OwnRing,
+    system: &'static System,
+    min_complete: u64,
+    timeout_ns: u64,
+) -> EnterResult {
+    let caller = Caller { thread, ring, system };
     let ring = &caller.ring.kernel;
     let begun = match ring.begin(Visitor::Syscall) {
         Err(Refusal::Polled) => ring.borrow(),
@@ -77,7 +170,7 @@ fn dispatch_and_wait(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> 
     };
     let flags = match begun {
         Ok(mut taken) => {
-            pass(caller, &mut taken);
+            pass(&caller, &mut taken);
             if taken.stop() == Stop::CqFull { EnterFlags::CQ_FULL } else { 0 }
         }
         Err(Refusal::Busy) => EnterFlags::BUSY,
@@ -85,12 +178,12 @@ fn dispatch_and_wait(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> 
         Err(Refusal::Closed | Refusal::Stale | Refusal::Polled) => 0,
     };
     let most = abi_ring::Memory::block(ring.memory()).cq_entries();
-    let want = u32::try_from(min_complete).unwrap_or(u32::MAX).min(most);
     let mut count = ring.count();
-    if count < want && timeout_ns != 0 && flags == 0 {
+    if u64::from(count) < min_complete && count < most && timeout_ns != 0 && flags == 0 {
+        let want = u32::try_from(min_complete).unwrap_or(u32::MAX).min(most);
         count = wait(caller, want, timeout_ns);
     }
-    sched::before_user(system::here(), caller.thread);
+    sched::before_user(system.here(), thread);
     EnterResult::new(count, flags)
 }
 
@@ -98,57 +191,60 @@ fn dispatch_and_wait(caller: Caller<'_>, min_complete: u64, timeout_ns: u64) -> 
 pub fn timer_pass(thread: &'static Thread) {
     thread.machine.with_own_ring(|ring| {
         if let Ok(mut taken) = ring.kernel.begin(Visitor::Timer) {
-            pass(Caller { thread, ring, system: system::the() }, &mut taken);
+            pass(&Caller { thread, ring, system: system::the() }, &mut taken);
         }
     });
 }
 
 /// Operations between two preemption points of a pass.
 const BREATH: u32 = 4;
-/// NOPs that complete under one lock.
-const MOST_NOPS: u32 = 128;
 
 /// Dispatches the SQEs of one pass.
-#[inline]
-fn pass(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
-    let mut head = pass.head();
+#[inline(always)]
+fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
     let mut taken = 0_u32;
-    while let Some(at) = head {
+    while !pass.is_over() {
         taken += 1;
         if taken.is_multiple_of(BREATH) {
             sched::breathe();
         }
-        head = if at.is_nop() {
-            finish_nops(caller, pass, at)
+        if caller.ring.kernel.glance() == NOP && finish_nops(caller, pass) {
+            continue;
+        }
+        let Some(at) = pass.head() else { return };
+        let credit = pass.take(&at);
+        if let Some(request) = at.unpark() {
+            park::unpark(caller, credit, request);
+        } else if let Some(request) = at.park() {
+            park::park(caller, credit, request);
+        } else if at.is_yield() {
+            caller.finish(credit, &Outcome::plain(Status::Ok));
+            sched::give_way(caller.system, caller.system.here(), caller.thread, Requeue::Yielded);
         } else {
-            let credit = pass.take(&at);
-            match at.decode(&caller.ring.kernel) {
-                Ok(request) => dispatch(caller, credit, request),
-                Err(status) => caller.finish(credit, &Outcome::plain(status)),
-            }
-            pass.head()
-        };
+            dispatch(caller, credit, &at);
+        }
     }
 }
 
-/// Completes a NOP and all that follow it under one lock; the first SQE that is none.
-#[inline]
-fn finish_nops(caller: Caller<'_>, pass: &mut Pass<'_, PinnedRing>, first: Head) -> Option<Head> {
-    let mut completions = caller.thread.machine.completions()?;
-    let (ring, cq, waiting) = completions.parts()?;
-    let mut batch = ring.kernel.batch(cq);
-    let mut head = Some(first);
-    for _ in 0..MOST_NOPS {
-        let Some(nop) = head.take_if(|head| head.is_nop()) else { break };
-        batch.post(pass.take(&nop), &Outcome::plain(Status::Ok));
-        head = pass.head();
+/// Completes the NOPs that are next, under one lock; whether there were any.
+#[inline(always)]
+fn finish_nops(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> bool {
+    if let Some(mut completions) = caller.thread.machine.completions()
+        && let Some((_, cq, _)) = completions.parts()
+    {
+        return pass.finish_nops(cq);
     }
-    let _ = due(waiting, batch.publish());
-    head
+    false
 }
 
 /// Carries out one operation, or leaves it pending.
-fn dispatch(caller: Caller<'_>, credit: Credit, request: Request) {
+#[inline(never)]
+fn dispatch(caller: &Caller<'_>, credit: Credit, at: &Head) {
+    let request = match at.decode(&caller.ring.kernel) {
+        Ok(request) => request,
+        Err(status) => return caller.finish(credit, &Outcome::plain(status)),
+    };
+    let caller = *caller;
     match request {
         Request::Nop => caller.finish(credit, &Outcome::plain(Status::Ok)),
         Request::Call(call) => ipc::call(caller, credit, &call),
@@ -162,11 +258,11 @@ fn dispatch(caller: Caller<'_>, credit: Credit, request: Request) {
             let status = cancel(caller, target);
             caller.finish(credit, &Outcome::plain(status));
         }
-        Request::Park(request) => park::park(caller, credit, &request),
-        Request::Unpark(request) => park::unpark(caller, credit, &request),
+        Request::Park(request) => park::park(&caller, credit, request),
+        Request::Unpark(request) => park::unpark(&caller, credit, request),
         Request::Yield => {
             caller.finish(credit, &Outcome::plain(Status::Ok));
-            sched::give_way(caller.thread, Requeue::Yielded);
+            sched::give_way(caller.system, caller.system.here(), caller.thread, Requeue::Yielded);
         }
         #[cfg(measure)]
         Request::ParkBench => caller.finish(credit, &Outcome::plain(Status::Woken)),
@@ -174,10 +270,16 @@ fn dispatch(caller: Caller<'_>, credit: Credit, request: Request) {
 }
 
 impl Caller<'_> {
-    /// Completes an operation of the caller at once.
-    #[inline]
+    /// Completes an operation of the caller at once. A thread that runs does not wait, so this
+    /// wakes nobody.
+    #[inline(always)]
     pub fn finish(self, credit: Credit, outcome: &Outcome) {
-        self.finish_with(credit, |ring, cq, credit| ring.kernel.post(cq, credit, outcome));
+        if let Some(mut completions) = self.thread.machine.completions()
+            && let Some((ring, cq, waiting)) = completions.parts()
+        {
+            debug_assert!(waiting.want == 0, "a thread that runs waits for completions");
+            ring.kernel.post_unawaited(cq, credit, outcome);
+        }
     }
 
     /// Completes an operation of the caller at once, as `post` does it under the completion lock.

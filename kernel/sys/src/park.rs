@@ -5,20 +5,22 @@ use crate::enter::Caller;
 use crate::object::Object;
 use crate::process::{Party, Process};
 use crate::sched;
-use crate::system::the;
+use crate::system::{System, the};
 use crate::thread::Thread;
 use crate::timers;
 use abi_ring::{Credit, Outcome, Park, Unpark};
 use abi_types::{CapSlot, NEVER, Status};
 use core::sync::atomic::Ordering;
+use core_cap::Cap;
 use core_park::{Key, ParkError, Parked, WaiterRef};
 use core_thread::ThreadKey;
 use kernel_mm::space::NotMapped;
 use smp_pending::Target;
 
 /// PARK: the operation is pending while the word has the expected value.
-pub fn park(caller: Caller<'_>, credit: Credit, request: &Park) {
-    let process = caller.thread.process();
+#[inline(never)]
+pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
+    let process = caller.ring.shared.process;
     let address = request.word_address();
     if let Err(status) = check(process, request.space(), address) {
         return caller.finish(credit, &Outcome::plain(status));
@@ -28,15 +30,28 @@ pub fn park(caller: Caller<'_>, credit: Credit, request: &Park) {
     if thread.park_cell.load(Ordering::Relaxed) != 0 {
         return caller.finish(credit, &Outcome::plain(Status::Overloaded));
     }
-    let now = sched::clock();
     let timeout_ns = request.timeout_ns();
-    let deadline_ns = (timeout_ns != NEVER).then(|| now.saturating_add(timeout_ns));
-    let party = caller.keep_plain(credit, Target::Park);
-    thread.park_cell.store(named(party), Ordering::Relaxed);
-    thread.park_deadline_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
-    let is_expected = || process.space.load_u32(address).map(|word| word == request.expected());
+    let (now, deadline_ns) = if timeout_ns == NEVER {
+        (0, None)
+    } else {
+        let now = sched::clock();
+        (now, Some(now.saturating_add(timeout_ns)))
+    };
+    let user_data = credit.into_bits();
+    let mut kept = None;
+    // Under the lock of the word's waiters: who wakes this one finds what it keeps.
+    let is_expected = || {
+        let is_expected = process.space.load_u32(address)? == request.expected();
+        if is_expected {
+            let party = caller.keep_plain(Credit::from_bits(user_data), Target::Park);
+            thread.park_cell.store(named(party), Ordering::Relaxed);
+            thread.park_deadline_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
+            kept = Some(party);
+        }
+        Ok(is_expected)
+    };
     let key = Key::private(process.identity(), address);
-    let status = match the().park.park(thread.slot(), key, deadline_ns, now, is_expected) {
+    let status = match caller.system.park.park(thread.slot(), key, deadline_ns, now, is_expected) {
         Ok(Parked::Waiting { waiter, deadline_ns, .. }) => {
             // Release, pairs with the acquire in `time_is_up`: who sees the ticket sees its deadline.
             thread.park_ticket.store(waiter.ticket, Ordering::Release);
@@ -53,16 +68,25 @@ pub fn park(caller: Caller<'_>, credit: Credit, request: &Park) {
         // Not reached: its cell would be in the way.
         Err(ParkError::Waits | ParkError::NoSuchWaiter) => Status::Overloaded,
     };
-    thread.park_cell.store(0, Ordering::Relaxed);
-    let credit = caller.unkeep(party);
+    let credit = match kept {
+        None => Credit::from_bits(user_data),
+        Some(party) => {
+            thread.park_cell.store(0, Ordering::Relaxed);
+            caller.unkeep(party)
+        }
+    };
     caller.finish(credit, &Outcome::plain(status));
 }
 
 /// Whether the process may park at this address at all.
+#[inline(always)]
 fn check(process: &Process, space: CapSlot, address: u64) -> Result<(), Status> {
-    match process.lookup(space)?.object {
-        Object::ParkSpace => {}
-        _ => return Err(Status::Unimplemented),
+    // Looked at in its place: a capability is larger than what is asked of it here.
+    let caps = process.caps.lock();
+    match caps.as_ref().ok_or(Status::Disconnected)?.get(space) {
+        Ok(Cap { object: Object::ParkSpace, .. }) => {}
+        Ok(_) => return Err(Status::Unimplemented),
+        Err(_) => return Err(Status::Disconnected),
     }
     if address.is_multiple_of(4) { Ok(()) } else { Err(Status::BadAddress) }
 }
@@ -71,25 +95,45 @@ fn check(process: &Process, space: CapSlot, address: u64) -> Result<(), Status> 
 const WAKE_BATCH: u32 = 16;
 
 /// UNPARK: wakes waiters in order of arrival.
-pub fn unpark(caller: Caller<'_>, credit: Credit, request: &Unpark) {
-    let process = caller.thread.process();
+#[inline(always)]
+pub fn unpark(caller: &Caller<'_>, credit: Credit, request: Unpark) {
+    let process = caller.ring.shared.process;
     let address = request.word_address();
     let mapped = check(process, request.space(), address)
-        .and_then(|()| process.space.load_u32(address).map_err(|NotMapped| Status::BadAddress));
-    if let Err(status) = mapped {
-        return caller.finish(credit, &Outcome::plain(status));
-    }
-    let woken = wake(Key::private(process.identity(), address), request.count());
-    caller.finish(credit, &Outcome { length: woken, ..Outcome::plain(Status::Ok) });
+        .and_then(|()| process.space.has_word(address).map_err(|NotMapped| Status::BadAddress));
+    let outcome = match mapped {
+        Ok(()) => {
+            let key = Key::private(process.identity(), address);
+            let woken = match request.count() {
+                1 => wake_one(caller.system, key),
+                limit => wake(caller.system, key, limit),
+            };
+            Outcome { length: woken, ..Outcome::plain(Status::Ok) }
+        }
+        Err(status) => Outcome::plain(status),
+    };
+    caller.finish(credit, &outcome);
 }
 
-fn wake(key: Key, limit: u32) -> u32 {
+#[inline(always)]
+fn wake_one(system: &'static System, key: Key) -> u32 {
+    match system.park.unpark_one(key) {
+        Some(waiter) => {
+            finish(waiter, Status::Woken);
+            1
+        }
+        None => 0,
+    }
+}
+
+#[inline(never)]
+fn wake(system: &'static System, key: Key, limit: u32) -> u32 {
     let mut total = 0;
     while total < limit {
         let mut claimed = [None; WAKE_BATCH as usize];
         let mut places = claimed.iter_mut();
         let batch = (limit - total).min(WAKE_BATCH);
-        let unparked = the().park.unpark(key, batch, |waiter| {
+        let unparked = system.park.unpark(key, batch, |waiter| {
             if let Some(place) = places.next() {
                 *place = Some(waiter);
             }
@@ -124,6 +168,7 @@ fn take_name(thread: &'static Thread) -> Option<Party> {
 }
 
 /// Completes a claimed wait.
+#[inline(never)]
 fn finish(waiter: WaiterRef, status: Status) {
     let Some(thread) = the().thread(waiter.index) else { return };
     if status != Status::TimedOut {

@@ -32,8 +32,11 @@ const SLOTS_PER_STEP: u32 = 8;
 /// Frames given back in one step.
 const FRAMES_PER_STEP: u64 = 4;
 
-/// The threads to be taken apart, newest first, by their `next`.
-static DEAD: TicketLock<u32> = TicketLock::new(NO_THREAD);
+/// The threads to be taken apart, by their `next`: first and last. In the order they ended, because
+/// the last to leave a process gives it its exit code.
+static DEAD: TicketLock<Dead> = TicketLock::new(Dead { first: NO_THREAD, last: NO_THREAD });
+/// The first of the dead, once nothing waits for it any more: the rest is the next step's.
+static CLAIMED: AtomicU32 = AtomicU32::new(NO_THREAD);
 /// How many threads and processes are to be taken apart.
 static JOBS: AtomicU32 = AtomicU32::new(0);
 /// A CPU is at it.
@@ -42,6 +45,11 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 static ENDING: TicketLock<Option<Ending>> = TicketLock::new(None);
 /// Processes that wait for their turn: a bit for each record.
 static WAITING: TicketLock<[u64; 2]> = TicketLock::new([0; 2]);
+
+struct Dead {
+    first: u32,
+    last: u32,
+}
 
 #[derive(Clone, Copy)]
 struct Ending {
@@ -54,6 +62,8 @@ enum Stage {
     Capabilities,
     Calls,
     Memory,
+    /// Nothing is left but the record. A step of its own: telling of it takes as long as freeing.
+    Record,
 }
 
 /// Whether something is to be taken apart.
@@ -69,10 +79,14 @@ fn add_job() {
 
 /// A thread is dead and off every stack.
 pub fn bury(thread: &'static Thread) {
-    let mut first = DEAD.lock();
-    thread.next.store(*first, Ordering::Relaxed);
-    *first = thread.slot();
-    drop(first);
+    thread.next.store(NO_THREAD, Ordering::Relaxed);
+    let mut dead = DEAD.lock();
+    match the().thread(dead.last) {
+        Some(last) => last.next.store(thread.slot(), Ordering::Relaxed),
+        None => dead.first = thread.slot(),
+    }
+    dead.last = thread.slot();
+    drop(dead);
     add_job();
 }
 
@@ -95,7 +109,7 @@ pub fn step() {
     if BUSY.swap(true, Ordering::Acquire) {
         return;
     }
-    let first = *DEAD.lock();
+    let first = DEAD.lock().first;
     if let Some(thread) = the().thread(first) {
         if take_thread_apart(thread) {
             JOBS.fetch_sub(1, Ordering::Relaxed);
@@ -109,21 +123,12 @@ pub fn step() {
     }
 }
 
-/// Takes a thread out of the list of the dead; others may have come before it.
+/// Takes the first of the dead out of the list.
 fn unlist(thread: &'static Thread) {
-    let mut first = DEAD.lock();
-    let next = thread.next.load(Ordering::Relaxed);
-    if *first == thread.slot() {
-        *first = next;
-        return;
-    }
-    let mut at = *first;
-    while let Some(other) = the().thread(at) {
-        at = other.next.load(Ordering::Relaxed);
-        if at == thread.slot() {
-            other.next.store(next, Ordering::Relaxed);
-            return;
-        }
+    let mut dead = DEAD.lock();
+    dead.first = thread.next.load(Ordering::Relaxed);
+    if dead.first == NO_THREAD {
+        dead.last = NO_THREAD;
     }
 }
 
@@ -131,12 +136,16 @@ fn unlist(thread: &'static Thread) {
 fn take_thread_apart(thread: &'static Thread) -> bool {
     let key = thread.key();
     let process = thread.process();
-    if !claim_operations(thread, key) {
+    if CLAIMED.load(Ordering::Relaxed) != thread.slot() {
+        if claim_operations(thread, key) {
+            timers::stop(timers::of_enter(thread.slot()));
+            timers::stop(timers::of_park(thread.slot()));
+            stop_serving(process, key);
+            CLAIMED.store(thread.slot(), Ordering::Relaxed);
+        }
         return false;
     }
-    timers::stop(timers::of_enter(thread.slot()));
-    timers::stop(timers::of_park(thread.slot()));
-    stop_serving(process, key);
+    CLAIMED.store(NO_THREAD, Ordering::Relaxed);
     let remains = match thread.machine.retire() {
         Ok(remains) => remains,
         Err(_) => system::defect("a dead thread is on a stack"),
@@ -226,6 +235,7 @@ fn continue_process() {
         Stage::Capabilities => drain_capabilities(process),
         Stage::Calls => drain_calls(process),
         Stage::Memory => free_memory(process),
+        Stage::Record => None,
     };
     place = ENDING.lock();
     *place = next.map(|stage| Ending { stage, ..ending });
@@ -283,8 +293,8 @@ fn drain_calls(process: &'static Process) -> Option<Stage> {
 fn free_memory(process: &'static Process) -> Option<Stage> {
     process.drop_rings();
     match process.space.destroy(FRAMES_PER_STEP) {
-        Ok(freed) if freed.is_done => None,
-        Err(StillInUse::Absent) => None,
+        Ok(freed) if freed.is_done => Some(Stage::Record),
+        Err(StillInUse::Absent) => Some(Stage::Record),
         Ok(_) => Some(Stage::Memory),
         Err(StillInUse::Contexts(_) | StillInUse::Pins(_)) => {
             system::defect("a process without threads is in use")

@@ -34,6 +34,14 @@ fn queue_of(cpu: CpuId) -> &'static RunQueue<'static> {
     }
 }
 
+#[inline(always)]
+fn own_queue(system: &'static System, me: &'static Cpu) -> &'static RunQueue<'static> {
+    match system.queues.get(me.id.index()) {
+        Some(queue) => queue,
+        None => system::defect("a CPU without a queue"),
+    }
+}
+
 #[inline]
 fn home_queue(thread: &'static Thread) -> QueueGuard<'static, 'static> {
     match lock_home(the().queues, &thread.node) {
@@ -44,8 +52,13 @@ fn home_queue(thread: &'static Thread) -> QueueGuard<'static, 'static> {
 
 #[inline]
 fn thread_of(node: &'static Node) -> (&'static Thread, ThreadKey) {
+    thread_in(the(), node)
+}
+
+#[inline(always)]
+fn thread_in(system: &'static System, node: &'static Node) -> (&'static Thread, ThreadKey) {
     let key = ThreadKey::from_bits(node.thread());
-    match the().thread(key.slot) {
+    match system.thread(key.slot) {
         Some(thread) => (thread, key),
         None => system::defect("a queue holds a node that is no thread's"),
     }
@@ -236,47 +249,51 @@ enum Choice {
     Idle,
 }
 
-/// Whether a queued thread can run here; `me` is the one whose stack this is.
-#[inline]
-fn may_run(node: &'static Node, me: Option<&'static Thread>) -> MayRun {
-    let (thread, _) = thread_of(node);
-    if me.is_some_and(|me| core::ptr::eq(me, thread)) {
+/// Whether a queued thread can run here; `current` is the one whose stack this is.
+#[inline(always)]
+fn may_run(
+    system: &'static System,
+    node: &'static Node,
+    current: Option<&'static Thread>,
+) -> MayRun {
+    let (thread, _) = thread_in(system, node);
+    if current.is_some_and(|current| core::ptr::eq(current, thread)) {
         return MayRun::Yes;
     }
     // Anything but Runnable is on its way off another CPU, or to its end.
     if thread.state.load().state() == State::Runnable { MayRun::Yes } else { MayRun::Later }
 }
 
-/// Chooses and claims the next thread. The queue is given up.
+/// Chooses and claims the next thread for the CPU `me`. The queue is given up.
+#[inline]
 fn choose(
+    system: &'static System,
+    me: &'static Cpu,
     mut queue: QueueGuard<'static, 'static>,
     now: u64,
-    me: Option<&'static Thread>,
+    current: Option<&'static Thread>,
 ) -> Choice {
     // Whoever is in the direct slot is chosen, or queued on the way.
-    here().direct.store(false, Ordering::Relaxed);
+    me.direct.store(false, Ordering::Relaxed);
     loop {
-        let next = sound(queue.next(now, |node| may_run(node, me)));
+        let next = sound(queue.next(now, |node| may_run(system, node, current)));
         let (item, started) = match next {
             Next::Run(item, started) => (item, started),
             Next::Idle => return Choice::Idle,
             Next::Refused(..) => system::defect("a queue refused a thread nobody vetoed"),
         };
-        let (thread, key) = thread_of(item.0);
-        if me.is_some_and(|me| core::ptr::eq(me, thread)) {
-            drop(queue);
-            if let Some(at) = started.slice_end_ns {
-                arm(at);
-            }
-            return Choice::Same;
-        }
-        match thread.state.dispatch(key.generation) {
+        let (thread, key) = thread_in(system, item.0);
+        let is_same = current.is_some_and(|current| core::ptr::eq(current, thread));
+        let verdict =
+            if is_same { Ok(DispatchVerdict::Run) } else { thread.state.dispatch(key.generation) };
+        match verdict {
             Ok(DispatchVerdict::Run) => {
                 drop(queue);
                 if let Some(at) = started.slice_end_ns {
-                    arm(at);
+                    me.counters.one_shots.bump();
+                    time::arm_from(now, at);
                 }
-                return Choice::Run(thread);
+                return if is_same { Choice::Same } else { Choice::Run(thread) };
             }
             Ok(DispatchVerdict::Finalise) => {
                 let _ =
@@ -288,9 +305,9 @@ fn choose(
     }
 }
 
-/// Leaves the current context for what was chosen.
-fn go(choice: &Choice, after: After, data: u64) {
-    let me = here();
+/// Leaves the current context of the CPU `me` for what was chosen.
+#[inline(always)]
+fn go(me: &'static Cpu, choice: &Choice, after: After, data: u64) {
     let (to, slot): (&'static Context, u32) = match choice {
         Choice::Run(thread) => (thread.machine.context(), thread.slot()),
         Choice::Idle => (me.machine.idle(), NO_THREAD),
@@ -318,25 +335,29 @@ fn after_park(_: &'static Context, data: u64) {
 
 /// The thread `data` names was preempted or yielded; it is in a queue already.
 fn after_requeue(_: &'static Context, data: u64) {
-    let Some(thread) = the().thread(ThreadKey::from_bits(data).slot) else { return };
+    let system = the();
+    let Some(thread) = system.thread(ThreadKey::from_bits(data).slot) else { return };
     match thread.state.requeue() {
         Ok(RequeueVerdict::Enqueue) => {
             // An idle CPU that looked before now has passed it over.
-            if the().idle.glance() != 0 {
-                wake_an_idle_cpu(here().id);
+            if system.idle.glance() != 0 {
+                wake_an_idle_cpu(system.here().id);
             }
         }
-        Ok(RequeueVerdict::Finalise) => {
-            let now = clock();
-            let mut queue = home_queue(thread);
-            sound(
-                queue.with(&thread.node, |queue, item, entity| queue.drop_dead(item, entity, now)),
-            );
-            drop(queue);
-            reaper::bury(thread);
-        }
+        Ok(RequeueVerdict::Finalise) => drop_requeued(thread),
         Err(_) => system::defect("a thread that was requeued did not run"),
     }
+}
+
+/// A thread in a queue has been killed: it never runs again.
+#[cold]
+#[inline(never)]
+fn drop_requeued(thread: &'static Thread) {
+    let now = clock();
+    let mut queue = home_queue(thread);
+    sound(queue.with(&thread.node, |queue, item, entity| queue.drop_dead(item, entity, now)));
+    drop(queue);
+    reaper::bury(thread);
 }
 
 /// The thread `data` names will not run again.
@@ -354,10 +375,12 @@ fn after_idle(_: &'static Context, _: u64) {}
 /// The current thread, which has announced its wait, stops until it is woken.
 pub fn block(thread: &'static Thread) {
     let now = clock();
-    let mut queue = queue_of(here().id).lock();
+    let system = the();
+    let me = system.here();
+    let mut queue = own_queue(system, me).lock();
     let _ = sound(queue.with(&thread.node, |queue, item, entity| queue.block(item, entity, now)));
-    let choice = choose(queue, now, None);
-    go(&choice, after_park, thread.key().to_bits());
+    let choice = choose(system, me, queue, now, None);
+    go(me, &choice, after_park, thread.key().to_bits());
 }
 
 /// The current thread, which has announced its wait, stops, and `next`, whose wait the caller has
@@ -395,32 +418,33 @@ pub fn end_claimed(thread: &'static Thread) {
     reaper::bury(thread);
 }
 
-/// The current thread gives way to others that are due.
-pub fn give_way(thread: &'static Thread, why: Requeue) {
-    let now = clock();
-    let me = here();
+/// The current thread of the CPU `me` gives way to others that are due.
+#[inline(never)]
+pub fn give_way(system: &'static System, me: &'static Cpu, thread: &'static Thread, why: Requeue) {
     me.resched.store(false, Ordering::Relaxed);
-    let mut queue = queue_of(me.id).lock();
+    let mut queue = own_queue(system, me).lock();
     if queue.look().nobody_waits() {
         return;
     }
+    let now = clock();
     let _ = sound(
         queue.with(&thread.node, |queue, item, entity| queue.requeue(item, entity, why, now)),
     );
-    let choice = choose(queue, now, Some(thread));
+    let choice = choose(system, me, queue, now, Some(thread));
     if matches!(choice, Choice::Run(_)) && why == Requeue::Preempted {
         me.counters.preemptions.bump();
     }
-    go(&choice, after_requeue, thread.key().to_bits());
+    go(me, &choice, after_requeue, thread.key().to_bits());
 }
 
 /// The current thread ends.
 pub fn end(thread: &'static Thread) -> ! {
     let now = clock();
-    let me = here();
-    let mut queue = queue_of(me.id).lock();
+    let system = the();
+    let me = system.here();
+    let mut queue = own_queue(system, me).lock();
     let _ = sound(queue.with(&thread.node, |queue, item, entity| queue.exit(item, entity, now)));
-    let choice = choose(queue, now, None);
+    let choice = choose(system, me, queue, now, None);
     let (to, slot): (&'static Context, u32) = match choice {
         Choice::Run(next) => (next.machine.context(), next.slot()),
         Choice::Idle | Choice::Same => (me.machine.idle(), NO_THREAD),
@@ -434,13 +458,27 @@ pub fn end(thread: &'static Thread) -> ! {
 }
 
 /// What a thread does last before it returns to user mode: those it owes the CPU to come first.
-#[inline]
+#[inline(always)]
 pub fn before_user(me: &'static Cpu, thread: &'static Thread) {
+    if owes_the_cpu(me) {
+        let_others_go_first(me, thread);
+    }
+}
+
+/// Whether the thread this CPU runs lets others go first before it returns to user mode.
+#[inline(always)]
+pub fn owes_the_cpu(me: &'static Cpu) -> bool {
+    me.direct.load(Ordering::Relaxed) || me.resched.load(Ordering::Relaxed)
+}
+
+#[cold]
+#[inline(never)]
+fn let_others_go_first(me: &'static Cpu, thread: &'static Thread) {
     if me.direct.load(Ordering::Relaxed) {
         settle_direct(me);
     }
     if me.resched.load(Ordering::Relaxed) {
-        give_way(thread, Requeue::Preempted);
+        give_way(the(), me, thread, Requeue::Preempted);
     }
 }
 
@@ -450,11 +488,12 @@ pub fn breathe() {
     section::end("a preemption point");
     kernel_arch::cpu::let_interrupts_in();
     section::begin();
-    let me = here();
+    let system = the();
+    let me = system.here();
     if me.resched.load(Ordering::Relaxed)
         && let Some(thread) = me.current()
     {
-        give_way(thread, Requeue::Preempted);
+        give_way(system, me, thread, Requeue::Preempted);
     }
 }
 
@@ -469,9 +508,13 @@ pub fn timer(from_user: bool) {
     timers::expire(now);
     if from_user && let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) {
         if slice_is_over(me, now) {
+            // Whoever runs next may be alone and arm nothing: what is due here later stays armed.
+            if let Some(at) = timers::next(me) {
+                arm(at);
+            }
             crate::enter::timer_pass(thread);
             give_surplus_away(me, now);
-            give_way(thread, Requeue::Preempted);
+            give_way(system, me, thread, Requeue::Preempted);
         } else {
             rearm(me);
         }
@@ -571,12 +614,12 @@ pub fn idle() -> ! {
         reaper::step();
         let now = clock();
         timers::expire(now);
-        let choice = match choose(queue_of(me.id).lock(), now, None) {
+        let choice = match choose(the(), me, queue_of(me.id).lock(), now, None) {
             Choice::Idle if steal(me, now) => continue,
             choice => choice,
         };
         if matches!(choice, Choice::Run(_)) {
-            go(&choice, after_idle, 0);
+            go(me, &choice, after_idle, 0);
             continue;
         }
         rest(me);

@@ -79,6 +79,12 @@ impl CapSet {
         Ok(CapSlot::from_bits(entry.slot))
     }
 
+    /// The capability called `name`, whatever its interface.
+    pub fn named(&self, name: &str) -> Option<CapSlot> {
+        let entry = self.entries.iter().find(|entry| name_of(entry) == name.as_bytes())?;
+        Some(CapSlot::from_bits(entry.slot))
+    }
+
     /// The first capability of interface `interface`, whatever its name.
     pub fn first(&self, interface: u64) -> Result<CapSlot, NoCap> {
         let entry = self.entries.iter().find(|entry| entry.interface == interface);

@@ -182,6 +182,9 @@ impl system_info::Server for Everything {
                 uptime_ns: self.number,
                 frames_total: self.number << 1,
                 frames_free: self.number >> 1,
+                heap_bytes: self.number ^ 1,
+                heap_frames: self.number ^ 2,
+                heap_allocations: self.number ^ 4,
             },
         })
     }

@@ -44,6 +44,15 @@ pub enum Finding {
         /// Its name.
         name: String,
     },
+    /// A measurement that meets a bar which is marked as not met: the mark has to go.
+    BarMet {
+        /// Its name.
+        name: String,
+        /// What it may take.
+        most: u64,
+        /// Its median.
+        found: u64,
+    },
     /// A measurement above its bar.
     AboveBar {
         /// Its name.
@@ -89,9 +98,14 @@ pub fn compare(figures: &[Figure], accepted: &Accepted, lock: &str) -> Vec<Findi
 
 fn above_bars(figures: &[Figure]) -> Vec<Finding> {
     let of = |figure: &Figure| {
-        let most = BARS.iter().find(|bar| bar.name == figure.name)?.most?;
+        let bar = BARS.iter().find(|bar| bar.name == figure.name)?;
+        let most = bar.most?;
         let (name, found) = (figure.name.clone(), figure.median);
-        (found > most).then_some(Finding::AboveBar { name, most, found })
+        match (found > most, bar.is_met) {
+            (true, true) => Some(Finding::AboveBar { name, most, found }),
+            (false, false) => Some(Finding::BarMet { name, most, found }),
+            _ => None,
+        }
     };
     figures.iter().filter_map(of).collect()
 }
@@ -118,6 +132,10 @@ impl fmt::Display for Finding {
                 write!(f, "{name}: {found} instructions, and no count was accepted for it")
             }
             Self::Gone { name } => write!(f, "{name}: has an accepted count and was not measured"),
+            Self::BarMet { name, most, found } => write!(
+                f,
+                "{name}: {found} instructions meet the bar of {most}; make it a bar in test/bench/src/bars.rs"
+            ),
             Self::AboveBar { name, most, found } => {
                 write!(f, "{name}: {found} instructions; it may take {most}")
             }

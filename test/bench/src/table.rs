@@ -27,7 +27,13 @@ pub fn table(figures: &[Figure], accepted: &Accepted, lock: &str) -> String {
             &or_dash(bar.and_then(|bar| bar.most)),
             &figure.n.to_string(),
         ];
-        row(cells, bar.map_or("", |bar| bar.what));
+        let missed = bar.is_some_and(|bar| bar.most.is_some_and(|most| figure.median > most));
+        let what = bar.map_or("", |bar| bar.what);
+        if missed {
+            row(cells, &format!("{what} (above the bar)"));
+        } else {
+            row(cells, what);
+        }
     }
     out
 }

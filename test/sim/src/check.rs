@@ -19,6 +19,9 @@ fn most_since(changes: &[(u64, u64)], now: u64, from_ns: u64) -> u64 {
     recent.map(|change| change.1).fold(now, u64::max)
 }
 
+/// No thread has to start sooner than this.
+const LEAST_BOUND_NS: u64 = WAIT_QUANTA * QUANTUM_NS;
+
 impl<P: Policy> Machine<'_, P> {
     /// How long a thread may wait now, by the greatest sum of weights since it could run.
     fn bound_ns(&self, slot: u32) -> Done<u64> {
@@ -57,25 +60,27 @@ impl<P: Policy> Machine<'_, P> {
     /// A thread starts after having waited.
     pub(crate) fn check_wait(&mut self, slot: u32) -> Done {
         let waited_ns = self.now_ns - self.threads[slot as usize].ready_ns;
-        let bound_ns = self.bound_ns(slot)?;
         let thread = self.thread(slot);
         thread.worst_wait_ns = thread.worst_wait_ns.max(waited_ns);
         self.report.worst_wait_ns = self.report.worst_wait_ns.max(waited_ns);
-        let per_mille = waited_ns.saturating_mul(1000) / bound_ns;
-        self.report.worst_wait_per_mille = self.report.worst_wait_per_mille.max(per_mille);
-        self.check_waiting(slot, bound_ns)
+        if waited_ns > LEAST_BOUND_NS {
+            let per_mille = waited_ns.saturating_mul(1000) / self.bound_ns(slot)?;
+            self.report.worst_wait_per_mille = self.report.worst_wait_per_mille.max(per_mille);
+        }
+        self.check_waiting(slot)
     }
 
-    fn check_waiting(&self, slot: u32, bound_ns: u64) -> Done {
+    fn check_waiting(&self, slot: u32) -> Done {
         let thread = &self.threads[slot as usize];
         let waited_ns = self.now_ns - thread.ready_ns;
-        if waited_ns > bound_ns {
+        if waited_ns > LEAST_BOUND_NS && waited_ns > self.bound_ns(slot)? {
+            let bound_ns = self.bound_ns(slot)?;
             let who = self.describe(slot)?;
             let detail = format!("{who} waited {waited_ns} ns, it may {bound_ns}");
             return self.fail(Rule::Starved, detail);
         }
         let queued_ns = self.now_ns - thread.arrived_ns;
-        if queued_ns > QUANTUM_NS * WAIT_QUANTA {
+        if queued_ns > LEAST_BOUND_NS {
             let bound_ns = self.queue_bound_ns(slot)?;
             if queued_ns > bound_ns {
                 let (who, home) = (self.describe(slot)?, self.home(slot));
@@ -176,7 +181,7 @@ impl<P: Policy> Machine<'_, P> {
             if !self.allowed(slot).contains(id(home)) {
                 return self.fail(Rule::Invariant, format!("thread {slot} queued on {home}"));
             }
-            self.check_waiting(slot, self.bound_ns(slot)?)?;
+            self.check_waiting(slot)?;
         }
         Ok(())
     }

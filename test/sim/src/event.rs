@@ -29,7 +29,7 @@ pub(crate) struct Events {
 impl Events {
     pub(crate) fn push(&mut self, at_ns: u64, event: Event, rng: &mut Rng) {
         self.sequence += 1;
-        self.heap.push(Reverse((at_ns, rng.next() as u32, self.sequence, event)));
+        self.heap.push(Reverse((at_ns, rng.number() as u32, self.sequence, event)));
     }
 
     pub(crate) fn next_at(&self) -> Option<u64> {

@@ -43,7 +43,7 @@ pub(crate) fn any_share(rng: &mut Rng) -> Share {
 /// Some CPUs, at least one.
 fn any_mask(rng: &mut Rng, cpus: usize) -> CpuSet {
     let cpu = CpuId::new(rng.below(cpus as u64) as usize).expect("a CPU");
-    let bits = u128::from(rng.next()) << 64 | u128::from(rng.next());
+    let bits = u128::from(rng.number()) << 64 | u128::from(rng.number());
     CpuSet::from_bits(bits).and(CpuSet::first_n(cpus)).with(cpu)
 }
 
@@ -91,9 +91,9 @@ impl Workload {
     /// How long it runs on so many CPUs; events cost the same however many there are.
     pub fn length_ns(self, cpus: usize) -> u64 {
         match cpus {
-            ..=8 => 6 * S,
-            ..=32 => 3 * S,
-            _ => 3 * S / 2,
+            0..=8 => 6 * S,
+            9..=32 => 2 * S,
+            _ => S,
         }
     }
 

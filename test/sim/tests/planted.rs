@@ -3,6 +3,7 @@
 //! Each test says which rules may tell on the bug, and the same seeds without it are green in
 //! the test of all seeds.
 use core_sched_policy::{AnyPolicy, Policy, PolicyKind, VirtualTime};
+use std::io::Write;
 use test_sim::{Fault, NoCreditFloor, Rule, StaleTag, of_seed, run_with};
 
 const SEEDS: std::ops::Range<u64> = 0..100;
@@ -19,6 +20,8 @@ fn findings<P: Policy>(fault: Fault, policy: impl Fn() -> P) -> Vec<(u64, Rule)>
             found.push((seed, failure.rule));
         }
     }
+    let line = format!("found by {} of {} seeds\n", found.len(), SEEDS.end);
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
     found
 }
 

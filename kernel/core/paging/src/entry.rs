@@ -224,6 +224,27 @@ impl Entry {
         Meaning::Page(frame, Rights { access, caching, user: self.0 & USER != 0 })
     }
 
+    /// The table an entry of a level above [`Level::L1`] leads to: [`Meaning::Table`] without the
+    /// rest, for a walk that looks for nothing else.
+    #[inline(always)]
+    pub const fn as_table(self) -> Option<Frame> {
+        if self.0 & (PRESENT | LARGE) == PRESENT {
+            Frame::new((self.0 & ADDRESS) / core_address::PAGE_SIZE)
+        } else {
+            None
+        }
+    }
+
+    /// The frame of a 4 KiB page of user mode, of an entry of [`Level::L1`].
+    #[inline(always)]
+    pub const fn as_user_page(self) -> Option<Frame> {
+        if self.0 & (PRESENT | USER) == PRESENT | USER {
+            Frame::new((self.0 & ADDRESS) / core_address::PAGE_SIZE)
+        } else {
+            None
+        }
+    }
+
     /// Whether the hardware would let a page be written and executed: never true for entries made here.
     pub const fn is_writable_and_executable(self) -> bool {
         self.0 & (PRESENT | WRITABLE) == PRESENT | WRITABLE && self.0 & NO_EXECUTE == 0

@@ -112,6 +112,35 @@ pub fn translate(store: &impl TableStore, root: Frame, virt: VirtAddr) -> Option
     Some(Translation { phys, size, rights })
 }
 
+/// Where a byte of memory that user mode may read is: what [`translate`] says of it, in a few
+/// instructions if it lies in a 4 KiB page. `read` reads an entry of a table.
+#[inline(always)]
+pub fn user_byte(
+    read: impl Fn(Frame, usize) -> Entry,
+    root: Frame,
+    virt: VirtAddr,
+) -> Option<PhysAddr> {
+    let page = virt.as_u64() / PAGE_SIZE;
+    let mut table = root;
+    for level in [Level::L4, Level::L3, Level::L2] {
+        let entry = read(table, level.index(page));
+        match entry.as_table() {
+            Some(below) => table = below,
+            None => return user_byte_of_larger_page(entry, level, virt),
+        }
+    }
+    let frame = read(table, Level::L1.index(page)).as_user_page()?;
+    frame.start().checked_add(virt.page_offset())
+}
+
+#[cold]
+#[inline(never)]
+fn user_byte_of_larger_page(entry: Entry, level: Level, virt: VirtAddr) -> Option<PhysAddr> {
+    let Meaning::Page(frame, Rights { user: true, .. }) = entry.meaning(level) else { return None };
+    let inside = virt.as_u64() / PAGE_SIZE % level.page_size()?.frames();
+    frame.checked_add(inside)?.start().checked_add(virt.page_offset())
+}
+
 /// A mapped page, as [`for_each_page`] tells of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedPage {

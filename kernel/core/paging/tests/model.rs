@@ -1,7 +1,7 @@
 //! The page-table tree against a plain map of pages, with memory that runs out.
 
 use core_address::{Frame, VirtAddr};
-use core_paging::tree::{for_each_page, map, protect, translate, unmap};
+use core_paging::tree::{for_each_page, map, protect, translate, unmap, user_byte};
 use core_paging::{
     Access, Entry, MapError, PageSizes, Request, Rights, TableStore, Translation, UnmapError,
 };
@@ -163,6 +163,9 @@ proptest! {
                     let virt = VirtAddr::new(BASES[base] + page * 4096 + 7).unwrap();
                     let found = translate(&tables, root, virt);
                     let expected = model.get(&(base, page));
+                    let read = |table, index| tables.read(table, index);
+                    let users = found.filter(|t| t.rights.user).map(|t| t.phys);
+                    prop_assert_eq!(user_byte(read, root, virt), users);
                     prop_assert_eq!(found.map(|t| (t.phys.frame().number(), t.rights.access)), expected.copied());
                     if let Some(Translation { phys, rights, .. }) = found {
                         prop_assert_eq!(phys.page_offset(), 7);

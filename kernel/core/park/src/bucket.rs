@@ -136,6 +136,21 @@ impl Bucket {
         Unparked { woken, probes }
     }
 
+    /// Takes out the first waiter of `key`: what [`unpark`](Self::unpark) does with a limit of 1.
+    #[inline(always)]
+    pub fn unpark_one(&mut self, waiters: &[Waiter], key: Key) -> Option<WaiterRef> {
+        if self.is_empty() { None } else { self.take_first(waiters, key) }
+    }
+
+    #[inline(never)]
+    fn take_first(&mut self, waiters: &[Waiter], key: Key) -> Option<WaiterRef> {
+        let (first, _) = self.find(waiters, key);
+        let waiter = waiters.get(first as usize)?;
+        let claimed = WaiterRef { index: first, ticket: waiter.ticket() };
+        self.take_out(waiters, first, waiter);
+        Some(claimed)
+    }
+
     /// Takes out one wait, for its timeout, its cancel or its thread's end. `false` if somebody
     /// else claimed it before: then there is nothing to complete.
     #[inline]

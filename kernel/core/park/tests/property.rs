@@ -9,6 +9,7 @@ const BITS: u32 = 1;
 enum Op {
     Park { who: u32, key: usize, word: Result<bool, u8>, deadline_ns: Option<u64> },
     Unpark { key: usize, limit: u32 },
+    UnparkOne { key: usize },
     Unlink { who: u32, stale: bool },
 }
 
@@ -20,6 +21,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(who, key, word, deadline_ns)| Op::Park { who, key, word, deadline_ns }),
         2 => (0..6usize, prop_oneof![0..3u32, Just(u32::MAX)])
             .prop_map(|(key, limit)| Op::Unpark { key, limit }),
+        1 => (0..6usize).prop_map(|key| Op::UnparkOne { key }),
         2 => (0..THREADS + 1, prop::bool::weighted(0.2))
             .prop_map(|(who, stale)| Op::Unlink { who, stale }),
     ]
@@ -86,6 +88,12 @@ proptest! {
                     });
                     prop_assert_eq!(verdict.woken as usize, want.len());
                     prop_assert_eq!(got, want);
+                }
+                Op::UnparkOne { key } => {
+                    let key = keys[key];
+                    let got = buckets[bucket_of(key)].unpark_one(&waiters, key);
+                    let at = model.iter().position(|w| w.1 == key);
+                    prop_assert_eq!(got, at.map(|at| refs[model.remove(at).0 as usize]));
                 }
                 Op::Unlink { who, stale } => {
                     let mut waiter = WaiterRef { index: who, ticket: 1 };

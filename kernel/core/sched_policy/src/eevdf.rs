@@ -72,9 +72,7 @@ impl Eevdf {
     }
 
     /// Adds to what the running one has been served beyond what is known.
-    ///
-    /// Out of line, so that it takes no registers from a queue that has the other policy.
-    #[inline(never)]
+    #[inline]
     fn serve(&mut self, virtual_ns: u64, weight: u64) {
         let more = virtual_ns.saturating_sub(self.running_virtual_ns);
         let served = i128::from(weight) * i128::from(more);
@@ -108,6 +106,8 @@ impl Default for Eevdf {
     }
 }
 
+// What keeps the sums is out of line, so that it takes no registers from a queue that has the
+// other policy.
 impl Policy for Eevdf {
     #[inline]
     fn virtual_now(&self) -> VirtualTime {
@@ -141,19 +141,19 @@ impl Policy for Eevdf {
         start.is_before(tag.finish)
     }
 
-    #[inline]
+    #[inline(never)]
     fn joined(&mut self, start: VirtualTime, weight: Weight) {
         self.weights += u64::from(weight.get());
         self.pulls += self.pull(start, weight);
     }
 
-    #[inline]
+    #[inline(never)]
     fn left(&mut self, start: VirtualTime, weight: Weight) {
         self.weights -= u64::from(weight.get());
         self.pulls -= self.pull(start, weight);
     }
 
-    #[inline]
+    #[inline(never)]
     fn running(&mut self, virtual_ns: u64, weight: Weight) {
         let weight = u64::from(weight.get());
         self.serve(virtual_ns, weight);
@@ -161,7 +161,7 @@ impl Policy for Eevdf {
         self.running_weight = weight;
     }
 
-    #[inline]
+    #[inline(never)]
     fn served(&mut self, virtual_ns: u64, weight: Weight) {
         self.serve(virtual_ns, u64::from(weight.get()));
         self.running_virtual_ns = 0;

@@ -9,7 +9,7 @@ use super::AddressSpace;
 use crate::tables::Store;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
-use core_address::{Frame, PAGE_SIZE, VirtAddr};
+use core_address::{Frame, PAGE_SIZE, PhysAddr, VirtAddr, is_lower_half};
 use core_paging::{Access, tree};
 use kernel_arch::paging;
 
@@ -157,19 +157,37 @@ impl AddressSpace {
 
     /// Reads an aligned 32-bit word of user memory in one access. Acquire, pairs with the release
     /// of whoever in user space stored it.
+    #[inline(always)]
     pub fn load_u32(&self, address: u64) -> Result<u32, NotMapped> {
-        if !address.is_multiple_of(4) {
-            return Err(NotMapped);
-        }
-        self.with_root(|root| {
-            let part = piece(root, address, 4, Want::Read)?;
+        self.with_word(address, |phys| {
             // SAFETY: aligned, so inside its page; as in `copy_in`.
-            Ok(unsafe { AtomicU32::from_ptr(part.at.cast()) }.load(Ordering::Acquire))
+            unsafe { AtomicU32::from_ptr(paging::direct(phys).cast()) }.load(Ordering::Acquire)
         })
     }
 
+    /// Whether [`load_u32`](Self::load_u32) could read there.
+    #[inline(always)]
+    pub fn has_word(&self, address: u64) -> Result<(), NotMapped> {
+        self.with_word(address, |_| ())
+    }
+
+    /// Gives the place of an aligned 32-bit word of user memory to `body`, under the lock.
+    #[inline(always)]
+    fn with_word<T>(&self, address: u64, body: impl FnOnce(PhysAddr) -> T) -> Result<T, NotMapped> {
+        if !address.is_multiple_of(4) || !is_lower_half(address) {
+            return Err(NotMapped);
+        }
+        let virt = VirtAddr::new(address).ok_or(NotMapped)?;
+        let guard = self.root.lock();
+        let root = (*guard).ok_or(NotMapped)?;
+        // SAFETY: a walk reads only tables of the space, which stay while the lock is held, at
+        // indices below 512.
+        let read = unsafe { paging::entry_reader() };
+        tree::user_byte(read, root, virt).map(body).ok_or(NotMapped)
+    }
+
     /// Which frame and offset a user address leads to: what names a word of shared memory.
-    pub fn translate(&self, address: u64) -> Result<core_address::PhysAddr, NotMapped> {
+    pub fn translate(&self, address: u64) -> Result<PhysAddr, NotMapped> {
         self.with_root(|root| {
             let virt = VirtAddr::new(address).filter(|v| !v.is_upper_half()).ok_or(NotMapped)?;
             tree::translate(&Store, root, virt).map(|found| found.phys).ok_or(NotMapped)

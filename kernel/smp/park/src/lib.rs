@@ -59,6 +59,13 @@ impl<'w, const COUNT: usize> ParkTable<'w, COUNT> {
         }
     }
 
+    /// Takes out the first waiter of `key`.
+    #[inline(always)]
+    pub fn unpark_one(&self, key: Key) -> Option<WaiterRef> {
+        let bucket = self.buckets.get(self.hash.bucket(key, Self::BITS))?;
+        bucket.lock().unpark_one(self.waiters, key)
+    }
+
     /// Takes out one wait for its timeout, cancel or thread's end; `false` if it was claimed
     /// before.
     #[inline]

@@ -2,14 +2,17 @@
 //!
 //! The CPU's single-step flag traps after each instruction (Intel SDM vol. 3, 18.3.1.4), and
 //! the handler counts: the figure is exact and the same on every run.
-use core_sched::{CpuId, MayRun, Requeue};
+use core_sched::{CpuId, CpuSet, MayRun, Requeue, balance};
 use core_sched_policy::{AnyPolicy, Eevdf, Policy, PolicyKind, Share, Weight, Wfq};
 use smp_rq::{Next, Node, RunQueue};
 use std::arch::asm;
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
+/// One count at a time.
+static COUNTING: Mutex<()> = Mutex::new(());
 
 unsafe extern "C" {
     fn signal(number: i32, handler: usize) -> usize;
@@ -21,6 +24,7 @@ extern "C" fn count_one(_: i32) {
 
 fn instructions(f: impl FnOnce()) -> u64 {
     const SIGTRAP: i32 = 5;
+    let _alone = COUNTING.lock().unwrap();
     COUNT.store(0, Ordering::Relaxed);
     // SAFETY: the handler only adds to an atomic.
     unsafe { signal(SIGTRAP, count_one as *const () as usize) };
@@ -68,14 +72,71 @@ fn switch_cost<P: Policy>(threads: u64, policy: P) -> u64 {
     sum / SWITCHES
 }
 
+/// An idle CPU looks for a victim among `cpus` and takes a thread, with `threads` waiting there.
+fn steal_cost(cpus: usize, threads: u64) -> u64 {
+    let id = |n| CpuId::new(n).unwrap();
+    let queues: Vec<RunQueue<'static>> = (0..cpus).map(|n| RunQueue::new(id(n), 0)).collect();
+    let victim = cpus - 1;
+    for n in 0..threads {
+        let node: &'static Node = Box::leak(Box::new(Node::new(n, Share::default(), id(victim))));
+        let _ = queues[victim].lock().wake(node, n).unwrap();
+    }
+    instructions(|| {
+        let hint = |cpu: CpuId| queues[cpu.index()].hint();
+        let from = balance::victim(id(0), CpuSet::first_n(cpus), hint).unwrap();
+        let mut source = queues[from.index()].lock();
+        let item = source.look().to_steal(|_| true).unwrap();
+        let lag = source.send(item.0, id(0), threads).unwrap();
+        drop(source);
+        let _ = queues[0].lock().with(item.0, |q, i, e| q.enqueue(i, e, lag, threads)).unwrap();
+    })
+}
+
+/// A caller hands the CPU to its server and back, with `threads` waiting; one way.
+fn hand_off_cost(threads: u64, kind: PolicyKind) -> u64 {
+    let home = CpuId::new(0).unwrap();
+    let queue = RunQueue::with_policy(home, kind, 0);
+    let node = |n| -> &'static Node { Box::leak(Box::new(Node::new(n, Share::default(), home))) };
+    let (client, server) = (node(0), node(1));
+    let _ = queue.lock().wake(client, 0).unwrap();
+    let Next::Run(..) = queue.lock().next(0, |_| MayRun::Yes).unwrap() else { panic!("one waits") };
+    for n in 0..threads {
+        let _ = queue.lock().wake(node(2 + n), 0).unwrap();
+    }
+    let _ = queue.lock().hand_off(client, server, 1_000).unwrap();
+    instructions(|| {
+        let _ = queue.lock().hand_off(server, client, 2_000).unwrap();
+    })
+}
+
+fn say(line: String) {
+    // Not by println, which a passing test swallows.
+    std::io::stderr().write_all((line + "\n").as_bytes()).unwrap();
+}
+
+#[test]
+fn a_steal_depends_on_cpus_and_not_on_threads() {
+    let [few, many, wide] = [steal_cost(2, 10), steal_cost(2, 10_000), steal_cost(128, 10)];
+    say(format!("steal: {few} instructions, {many} of 10,000 threads, {wide} of 128 CPUs"));
+    assert!(many <= 2 * few, "{many} > 2 × {few}");
+    assert!(wide <= few + 126 * 50, "a look at a CPU costs little: {wide}");
+}
+
+#[test]
+fn a_hand_off_does_not_depend_on_threads() {
+    for kind in PolicyKind::ALL {
+        let (few, many) = (hand_off_cost(10, kind), hand_off_cost(10_000, kind));
+        say(format!("hand-off, {}: {few} instructions, {many} at 10,000", kind.name()));
+        assert!(many <= few + few / 10, "{many} for {few}");
+    }
+}
+
 fn any(kind: PolicyKind) -> AnyPolicy {
     AnyPolicy::new(kind, Default::default())
 }
 
 fn check(what: &str, ten: u64, many: u64) {
-    let line = format!("switch, {what}: {ten} instructions at 10 threads, {many} at 10,000\n");
-    // Not by println, which a passing test swallows.
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    say(format!("switch, {what}: {ten} instructions at 10 threads, {many} at 10,000"));
     assert!(ten > 50, "the count works: {ten}");
     assert!(many <= 2 * ten, "{what}: {many} > 2 × {ten}");
 }

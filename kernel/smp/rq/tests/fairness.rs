@@ -480,6 +480,8 @@ fn waking_threads_run_soon_and_in_order_of_class(kind: PolicyKind) {
     let (interactive, interactive_worst) = median_wait_ns(kind, LatencyClass::Interactive);
     let (normal, normal_worst) = median_wait_ns(kind, LatencyClass::Normal);
     let (batch, _) = median_wait_ns(kind, LatencyClass::Batch);
+    let line = format!("{kind:?}: median waits {interactive} < {normal} < {batch} ns\n");
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
     assert!(interactive < normal && normal < batch, "{interactive} {normal} {batch}");
     assert!(interactive_worst <= QUANTUM_NS && normal_worst <= QUANTUM_NS);
 }

@@ -21,12 +21,16 @@ const PROFILE: ImageProfile = if cfg!(checked) {
 impl Host for Counted {
     fn machine(&self) -> Machine {
         let frames = kernel_mm::frames::counts();
+        let heap = kernel_mm::heap::usage();
         Machine {
             cpus: the().cpus.len() as u32,
             profile: PROFILE,
             uptime_ns: sched::clock(),
             frames_total: frames.managed,
             frames_free: frames.free,
+            heap_bytes: heap.bytes,
+            heap_frames: heap.frames,
+            heap_allocations: kernel_mm::heap::allocations(),
         }
     }
 

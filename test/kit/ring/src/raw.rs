@@ -88,14 +88,7 @@ impl Write for Line {
 
 /// Lends the thread's ring to `work`, then tells `t` what it found wrong.
 pub fn raw<E>(t: &mut T<'_, E>, io: &Io, work: impl FnOnce(&mut Raw<'_>)) -> Outcome {
-    let log = borrow(io, work);
-    for line in log.lines.iter().take(log.count) {
-        let text = core::str::from_utf8(&line.text[..line.used]).unwrap_or("(cut)");
-        t.note_failure(format_args!("{text}"));
-    }
-    if log.count > KEPT {
-        t.note_failure(format_args!("{} more failures", log.count - KEPT));
-    }
+    borrow(io, work).tell(t);
     Ok(())
 }
 
@@ -103,6 +96,17 @@ impl Log {
     /// How much was wrong.
     pub fn failures(&self) -> usize {
         self.count
+    }
+
+    /// Tells a test what was wrong.
+    pub fn tell<E>(&self, t: &mut T<'_, E>) {
+        for line in self.lines.iter().take(self.count) {
+            let text = core::str::from_utf8(&line.text[..line.used]).unwrap_or("(cut)");
+            t.note_failure(format_args!("{text}"));
+        }
+        if self.count > KEPT {
+            t.note_failure(format_args!("{} more failures", self.count - KEPT));
+        }
     }
 }
 

@@ -29,8 +29,11 @@ pub fn opcodes(t: &mut T<'_, Bench>) -> Outcome {
     })
 }
 
-/// The fields of an SQE that can be set to something, by name.
-const FIELDS: [(&str, fn(&mut Sqe)); 12] = [
+/// A field's name, and how to set it to something.
+type Field = (&'static str, fn(&mut Sqe));
+
+/// The fields of an SQE.
+const FIELDS: [Field; 12] = [
     ("flags", |sqe| sqe.flags |= 1 << 6),
     ("method", |sqe| sqe.method = 1),
     ("length", |sqe| sqe.length = 1),

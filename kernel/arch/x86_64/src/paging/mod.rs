@@ -27,12 +27,14 @@ pub(crate) fn set_direct_map(offset: u64) {
 }
 
 /// Virtual address of physical address 0.
+#[inline]
 pub fn direct_map_offset() -> u64 {
     DIRECT_MAP.load(Ordering::Relaxed)
 }
 
 /// Where a physical address is seen in the direct map. Whether anything is mapped there is
 /// decided by the memory map.
+#[inline]
 pub fn direct(phys: PhysAddr) -> *mut u8 {
     (direct_map_offset() + phys.as_u64()) as *mut u8
 }
@@ -41,9 +43,24 @@ pub fn direct(phys: PhysAddr) -> *mut u8 {
 ///
 /// # Safety
 /// `table` is a page table, or memory that may be read as one, in the direct map; `index` < 512.
+#[inline]
 pub unsafe fn read_entry(table: Frame, index: usize) -> Entry {
     // SAFETY: aligned and inside the frame by the contract.
     Entry(unsafe { direct(table.start()).cast::<u64>().add(index).read_volatile() })
+}
+
+/// Reads of table entries, with the place of the direct map looked up once: for a walk.
+///
+/// # Safety
+/// The function is called only as [`read_entry`] may be.
+#[inline(always)]
+pub unsafe fn entry_reader() -> impl Fn(Frame, usize) -> Entry {
+    let base = direct_map_offset() as *const u8;
+    move |table, index| {
+        let table = base.wrapping_add(table.start().as_u64() as usize).cast::<u64>();
+        // SAFETY: aligned and inside the frame by the contract.
+        Entry(unsafe { table.add(index).read_volatile() })
+    }
 }
 
 /// Writes an entry of a table.
