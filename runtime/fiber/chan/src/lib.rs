@@ -17,6 +17,7 @@
 extern crate alloc;
 
 mod buffer;
+mod chan;
 mod ends;
 mod error;
 pub mod oneshot;
@@ -24,6 +25,7 @@ mod select;
 mod select_macro;
 mod state;
 mod timer;
+mod waiter;
 
 pub use ends::{IntoIter, Iter, Receiver, Sender, TryIter, bounded, unbounded};
 pub use error::{

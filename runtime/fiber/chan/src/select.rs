@@ -19,7 +19,8 @@ use fiber_rt::{
 
 use crate::ends::{Flavor, Receiver, Sender};
 use crate::error::{RecvError, SelectTimeoutError, SendError, TrySelectError};
-use crate::state::{Commit, State, Waiter, Wakers};
+use crate::state::{Commit, State};
+use crate::waiter::{Waiter, Wakers};
 
 /// Arms that need no allocation.
 const FEW: usize = 8;

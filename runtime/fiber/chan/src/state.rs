@@ -9,7 +9,6 @@
 //! place kept for a sender is counted in `reserved`; without a buffer, a sender that selects and a
 //! receiver are a pair, and the receiver waits in `takers` until the sender's value is in `taken`.
 
-use core::cell::Cell;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
 
@@ -19,111 +18,7 @@ use fiber_core::Outcome;
 use fiber_rt::{Defect, List, Node, Wait, Waker, is_planted};
 
 use crate::buffer::Buffer;
-
-/// Somebody who waits at the channel, or for an arm of a select.
-pub(crate) struct Waiter {
-    pub wait: Cell<*const Wait>,
-    pub arm: u32,
-    /// Who selects; 0 for a plain operation.
-    pub select: usize,
-    /// Of a plain operation: where the value is, or goes to.
-    pub slot: *mut (),
-    /// Whether the value is in the slot of a receiver that was completed.
-    pub is_filled: Cell<bool>,
-}
-
-// SAFETY: only reached under the channel's lock.
-unsafe impl Send for Waiter {}
-
-impl Waiter {
-    pub fn plain(slot: *mut ()) -> Node<Self> {
-        Self::new(0, 0, slot)
-    }
-
-    pub fn select(id: usize, arm: u32) -> Node<Self> {
-        Self::new(id, arm, ptr::null_mut())
-    }
-
-    /// By what a value that comes later is kept for this receiver.
-    pub fn id(&self) -> usize {
-        if self.select == 0 { ptr::from_ref(self).addr() } else { self.select }
-    }
-
-    fn new(select: usize, arm: u32, slot: *mut ()) -> Node<Self> {
-        let (wait, is_filled) = (Cell::new(ptr::null()), Cell::new(false));
-        Node::new(Self { wait, arm, select, slot, is_filled })
-    }
-}
-
-/// What a look at a waiter came to.
-enum Step {
-    /// Its wait was decided: it is off the list, and to be woken.
-    Took,
-    /// It was decided elsewhere: off the list.
-    Gone,
-    /// Not this one: it stays.
-    Skip,
-}
-
-impl Step {
-    fn of(is_decided: bool) -> Self {
-        if is_decided { Self::Took } else { Self::Gone }
-    }
-}
-
-/// Goes through the waiters in order until `f` takes one; `f` gets its part and its wait.
-#[inline]
-fn complete_first(
-    list: &mut List<Waiter>,
-    mut f: impl FnMut(&Waiter, &Wait) -> Step,
-) -> Option<Waker> {
-    let mut at = list.first().map(ptr::from_ref);
-    while let Some(node) = at {
-        // SAFETY: a linked node is alive, and stays so while the lock is held: its waiter leaves only
-        // when it is out of the list, which needs the lock, or when its wait is decided here; so what
-        // is needed of it is read before `f`, and the unlinking of one that was taken touches only
-        // its neighbours and what was read.
-        unsafe {
-            let node = &*node;
-            at = list.after(node).map(ptr::from_ref);
-            let wait = &*node.value.wait.get();
-            let waker = wait.waker();
-            let unlinked = list.detach(node);
-            match f(&node.value, wait) {
-                Step::Took => return Some(waker),
-                Step::Gone => {}
-                Step::Skip => list.attach(node, unlinked),
-            }
-        }
-    }
-    None
-}
-
-/// Who wakes after a step: seldom more than two.
-#[derive(Default)]
-#[must_use]
-pub(crate) struct Wakers {
-    few: [Option<Waker>; 2],
-    rest: Vec<Waker>,
-}
-
-impl Wakers {
-    fn push(&mut self, waker: Waker) {
-        match self.few.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(waker),
-            None => self.rest.push(waker),
-        }
-    }
-
-    fn extend(&mut self, wakers: impl IntoIterator<Item = Waker>) {
-        wakers.into_iter().for_each(|waker| self.push(waker));
-    }
-
-    /// Wakes them. After the lock.
-    pub fn wake(self) {
-        self.few.into_iter().flatten().chain(self.rest).for_each(Waker::wake);
-    }
-}
+use crate::waiter::{Step, Waiter, Wakers, complete_first};
 
 /// What became of a send.
 pub(crate) enum Sent<T> {

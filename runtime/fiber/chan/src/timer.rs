@@ -9,7 +9,8 @@ use alloc::sync::Arc;
 use fiber_core::Outcome;
 use fiber_rt::{Instant, What, wait};
 
-use crate::ends::{Ended, Flavor, Receiver};
+use crate::chan::Ended;
+use crate::ends::{Flavor, Receiver};
 
 /// No time at all.
 const NEVER: u64 = u64::MAX;

@@ -46,17 +46,27 @@ use model as wait;
 pub use model::{Wait, Waker, consume_budget, current_id, random, shield, wait};
 
 #[cfg(not(loom))]
+mod deadline;
+#[cfg(not(loom))]
 mod fiber;
 #[cfg(not(loom))]
 mod frame;
 #[cfg(not(loom))]
 mod global_queue;
 #[cfg(not(loom))]
+mod handle;
+#[cfg(not(loom))]
+mod idle_worker;
+#[cfg(not(loom))]
 mod monitor;
 #[cfg(not(loom))]
 mod observe;
 #[cfg(not(loom))]
+mod packet;
+#[cfg(not(loom))]
 mod pool;
+#[cfg(not(loom))]
+mod root;
 #[cfg(not(loom))]
 mod runtime;
 #[cfg(not(loom))]
@@ -76,13 +86,16 @@ mod worker;
 
 #[cfg(not(loom))]
 pub use {
+    deadline::Deadline,
     fiber::{
         blocking, consume_budget, current_id, is_cancelled, name, now, random, shield, sleep,
         sleep_until, yield_now,
     },
+    handle::{Handle, JoinError},
     observe::{Dump, FiberInfo, Stall, Stats, WorkerStats},
+    root::{Root, spawn_root},
     runtime::{BuildError, Builder, Runtime},
-    scope::{Deadline, Handle, JoinError, Root, Scope, SpawnError, scope, spawn_root},
+    scope::{Scope, SpawnError, scope},
     substrate::{PanicPayload, SystemError},
     trace::Trace,
     wait::{Wait, Waker, wait},

@@ -192,7 +192,7 @@ impl Runtime {
     /// Runs `f` as a fiber and blocks the caller until it, and everything it spawned into the root,
     /// has ended. A panic of `f` goes on in the caller.
     pub fn run<R: Send, F: FnOnce() -> R + Send>(&self, f: F) -> R {
-        crate::scope::run_root(&self.shared, f)
+        crate::root::run_root(&self.shared, f)
     }
 }
 

@@ -1,0 +1,140 @@
+//! The handle of a fiber: waits for its end, takes its result, or leaves it to its scope.
+
+use core::marker::PhantomData;
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+use alloc::sync::Arc;
+
+use fiber_core::CancelVerdict;
+
+use crate::frame::Frame;
+use crate::packet::{Packet, drop_packet, take_packet};
+use crate::root::Root;
+use crate::scope::{Scope, member, recycle};
+use crate::substrate::PanicPayload;
+use crate::wait::publish;
+
+/// Why a join gave no value.
+#[derive(Debug)]
+pub enum JoinError {
+    /// The fiber panicked with this.
+    Panicked(PanicPayload),
+    /// It was cancelled before its first run.
+    Cancelled,
+    /// The fiber that waits has been cancelled itself; the other one goes on.
+    Interrupted,
+}
+
+impl core::fmt::Display for JoinError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::Panicked(_) => "the fiber panicked",
+            Self::Cancelled => "the fiber was cancelled before it ran",
+            Self::Interrupted => "the fiber that joins was cancelled",
+        })
+    }
+}
+
+impl core::error::Error for JoinError {}
+
+/// A fiber's handle; its join gives the fiber's result.
+pub struct Handle<'scope, T> {
+    pub(crate) frame: &'static Frame,
+    pub(crate) scope: *const Scope<'static, 'static>,
+    /// Keeps scope and runtime alive for a handle that may leave its `run`.
+    pub(crate) root: Option<Arc<Root>>,
+    /// For a fiber that never was: the scope was closing.
+    pub(crate) is_void: bool,
+    pub(crate) marker: PhantomData<&'scope T>,
+}
+
+// SAFETY: the handle gives one `T` away, once.
+unsafe impl<T: Send> Send for Handle<'_, T> {}
+
+// SAFETY: a shared handle gives nothing away.
+unsafe impl<T: Send> Sync for Handle<'_, T> {}
+
+impl<T> Handle<'_, T> {
+    /// The handle of a fiber that never was, because its scope was closing.
+    pub fn void() -> Self {
+        Self {
+            frame: crate::wait::current_frame(),
+            scope: ptr::null(),
+            root: None,
+            is_void: true,
+            marker: PhantomData,
+        }
+    }
+
+    fn scope(&self) -> &Scope<'static, 'static> {
+        // SAFETY: 'scope, or the root that is kept alive. Never asked of a void handle.
+        unsafe { &*self.scope }
+    }
+
+    /// Waits for the fiber's end.
+    pub fn join(self) -> Result<T, JoinError> {
+        if self.is_void {
+            return Err(JoinError::Cancelled);
+        }
+        let frame = self.frame;
+        if !self.scope().wait_for(frame) {
+            // The handle's drop leaves the fiber to its scope.
+            return Err(JoinError::Interrupted);
+        }
+        // SAFETY: the fiber has ended, and the frame is the handle's.
+        let packet = unsafe { take_packet::<T>(frame) };
+        recycle(frame);
+        let mut this = core::mem::ManuallyDrop::new(self);
+        drop(this.root.take());
+        match packet {
+            Some(Packet::Value(value)) => Ok(value),
+            Some(Packet::Panicked(payload)) => Err(JoinError::Panicked(payload)),
+            Some(Packet::Cancelled) | None => Err(JoinError::Cancelled),
+        }
+    }
+
+    /// Whether the fiber has ended.
+    pub fn is_finished(&self) -> bool {
+        // SAFETY: under the lock.
+        self.is_void || self.scope().state.with(|_| unsafe { member(self.frame) }.is_finished)
+    }
+
+    /// Cancels the fiber.
+    pub fn cancel(&self) {
+        // The handle keeps the frame from being recycled.
+        if !self.is_void && self.frame.word.cancel() == CancelVerdict::Enqueue {
+            publish(self.frame);
+        }
+    }
+}
+
+impl<T> Drop for Handle<'_, T> {
+    fn drop(&mut self) {
+        if self.is_void {
+            return;
+        }
+        let frame = self.frame;
+        let is_ours = self.scope().state.with(|state| {
+            // SAFETY: under the lock.
+            let it = unsafe { member(frame) };
+            it.has_handle = false;
+            if it.is_finished {
+                // SAFETY: in this scope; from here on the frame is the handle's.
+                unsafe { state.unlink(frame) };
+            }
+            it.is_finished
+        });
+        if is_ours {
+            // SAFETY: the fiber has ended, and the frame is the handle's; the scope is open.
+            unsafe { drop_packet::<T>(frame) };
+            recycle(frame);
+        }
+    }
+}
+
+impl<T> core::fmt::Debug for Handle<'_, T> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "handle of fiber {}", self.frame.id.load(Ordering::Relaxed))
+    }
+}

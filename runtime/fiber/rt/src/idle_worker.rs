@@ -1,0 +1,162 @@
+//! A worker with nothing of its own to run: searches, sleeps, and ends if it is one too many.
+
+use core::sync::atomic::Ordering;
+
+use fiber_core::Withdrawal;
+
+use crate::frame::{Frame, frame_at};
+use crate::substrate::{Substrate, Sys};
+use crate::trace::Event;
+use crate::worker::{Mode, QUEUE, Worker, bump};
+
+/// How long a surplus worker stays before it drains itself: a worker in and out of blocking regions
+/// does not start a thread each time.
+const LINGER_NS: u64 = 50_000_000;
+
+impl Worker {
+    fn take_global(&self) -> Option<&'static Frame> {
+        // The queue is empty here, so half of it is room enough.
+        self.shared().global.pop(QUEUE / 2 - 1, |frame| {
+            let _ = self.queue.push(frame.as_ptr());
+        })
+    }
+
+    fn steal(&self) -> Option<&'static Frame> {
+        let shared = self.shared();
+        let count = shared.workers.len();
+        let start = self.random() as usize % count;
+        for victim in shared.workers.iter().cycle().skip(start).take(count) {
+            if victim.index == self.index || victim.queue.is_empty() {
+                continue;
+            }
+            let mut first = None;
+            let stolen = victim.queue.take_half(|frame| match first {
+                None => first = Some(frame),
+                // The queue is empty and as large as the victim's: there is room for half.
+                Some(_) => {
+                    let _ = self.queue.push(frame);
+                }
+            });
+            if let Some(frame) = first {
+                bump(&self.counters.steals, 1);
+                bump(&self.counters.stolen, stolen as u64);
+                self.trace.record(Event::Steal, stolen as u64);
+                // SAFETY: only frames are in the queue.
+                return Some(unsafe { frame_at(frame) });
+            }
+        }
+        None
+    }
+
+    /// Looks everywhere else, and sleeps if there is nothing; `None` ends the worker.
+    #[cold]
+    pub(crate) fn pick_elsewhere(&self) -> Option<&'static Frame> {
+        let shared = self.shared();
+        // A claimed worker counts as searching already.
+        let mut is_searching = false;
+        let mut linger_until = None;
+        loop {
+            if shared.is_shutdown.load(Ordering::Relaxed) {
+                if is_searching {
+                    let _ = shared.idle.end_search();
+                }
+                return None;
+            }
+            shared.poll_timers();
+            let mut found = self.lifo.take().or_else(|| self.queue.pop());
+            // SAFETY: only frames are in slot and queue.
+            let mut found = found.take().map(|frame| unsafe { frame_at(frame) });
+            if found.is_none() {
+                found = self.take_global();
+            }
+            if found.is_none() {
+                is_searching = is_searching || shared.idle.begin_search(shared.search_limit());
+                if is_searching {
+                    self.set_mode(Mode::Searching);
+                    found = self.steal().or_else(|| self.take_global());
+                }
+            }
+            if found.is_some() {
+                self.set_mode(Mode::Active);
+                if is_searching && shared.idle.end_search() && shared.has_work() {
+                    shared.notify();
+                }
+                return found;
+            }
+            let is_surplus = shared.is_surplus();
+            if is_surplus {
+                let until = *linger_until.get_or_insert_with(|| Sys::now_ns() + LINGER_NS);
+                if Sys::now_ns() >= until && shared.retire() {
+                    if is_searching {
+                        let _ = shared.idle.end_search();
+                    }
+                    return None;
+                }
+            } else {
+                linger_until = None;
+            }
+            is_searching = self.sleep(is_searching, linger_until);
+        }
+    }
+
+    /// Sleeps unless there is work after all; true if the worker was claimed and counts as searching.
+    fn sleep(&self, is_searching: bool, until_ns: Option<u64>) -> bool {
+        let shared = self.shared();
+        self.set_mode(Mode::Sleeping);
+        shared.idle.announce_sleep(self.index, is_searching);
+        let deadline_ns = shared.timers.keep(self.index);
+        let is_due = deadline_ns.is_some_and(|deadline| deadline <= Sys::now_ns());
+        let stays = !is_due && !shared.has_work() && !shared.is_shutdown.load(Ordering::SeqCst);
+        if stays {
+            bump(&self.counters.sleeps, 1);
+            self.trace.record(Event::Sleep, 0);
+            let deadline_ns = match (deadline_ns, until_ns) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            // Acquire: pairs with the release of whoever claims.
+            while self.park_word.load(Ordering::Acquire) == 0 {
+                Sys::park(&self.park_word, 0, deadline_ns);
+                if deadline_ns.is_some_and(|deadline| Sys::now_ns() >= deadline) {
+                    break;
+                }
+            }
+            self.trace.record(Event::Wake, 0);
+        }
+        shared.timers.unkeep(self.index);
+        let is_claimed = match shared.idle.withdraw(self.index) {
+            Withdrawal::Mine => false,
+            Withdrawal::Claimed => {
+                // The wake-up is under way: taken here, so that the next sleep does not find it.
+                while self.park_word.load(Ordering::Acquire) == 0 {
+                    core::hint::spin_loop();
+                }
+                self.park_word.store(0, Ordering::Relaxed);
+                true
+            }
+        };
+        self.set_mode(Mode::Active);
+        // Time asleep is no measure of the pace.
+        self.measured.set((Sys::now_ns(), self.counters.dispatches.load(Ordering::Relaxed)));
+        shared.wake_monitor();
+        is_claimed
+    }
+
+    /// Hands everything to the global queue. By a worker that ends.
+    pub(crate) fn drain(&self) {
+        self.set_mode(Mode::Draining);
+        let shared = self.shared();
+        let mut drained = 0;
+        while let Some(frame) = self.lifo.take().or_else(|| self.queue.pop()) {
+            // SAFETY: only frames are in slot and queue.
+            shared.global.push(unsafe { frame_at(frame) });
+            drained += 1;
+        }
+        if drained > 0 {
+            shared.notify();
+        }
+        if self.cached.get() > 0 {
+            self.flush_cache(self.cached.get());
+        }
+    }
+}
