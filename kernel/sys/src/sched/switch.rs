@@ -1,0 +1,273 @@
+//! The current thread stops, and another runs in its place.
+//!
+//! A thread that stops is taken off the queue's account before the switch and its state word moves on
+//! after it, on the next stack ([`after_park`], [`after_requeue`], [`after_end`]): until then no other
+//! CPU can run it.
+
+use super::wake::{arm, enqueue_woken, settle_direct, wake_an_idle_cpu};
+use super::{clock, home_queue, own_queue, sound, thread_in};
+use crate::system::{self, Cpu, NO_THREAD, System, the};
+use crate::thread::Thread;
+use crate::{reaper, section};
+use core::sync::atomic::Ordering;
+use core_sched::{MayRun, Requeue};
+use core_thread::{CommitVerdict, DispatchVerdict, RequeueVerdict, State, ThreadKey};
+use kernel_arch::context::{self, After, Context};
+use kernel_arch::time;
+use smp_rq::{Next, Node, QueueGuard};
+
+/// What a CPU does next.
+pub(super) enum Choice {
+    Run(&'static Thread),
+    /// The thread that was asked about itself.
+    Same,
+    Idle,
+}
+
+/// Whether a queued thread can run here; `current` is the one whose stack this is.
+#[inline(always)]
+pub(super) fn may_run(
+    system: &'static System,
+    node: &'static Node,
+    current: Option<&'static Thread>,
+) -> MayRun {
+    let (thread, _) = thread_in(system, node);
+    if current.is_some_and(|current| core::ptr::eq(current, thread)) {
+        return MayRun::Yes;
+    }
+    // Anything but Runnable is on its way off another CPU, or to its end.
+    if thread.state.load().state() == State::Runnable { MayRun::Yes } else { MayRun::Later }
+}
+
+/// Chooses and claims the next thread for the CPU `me`. The queue is given up.
+#[inline]
+pub(super) fn choose(
+    system: &'static System,
+    me: &'static Cpu,
+    mut queue: QueueGuard<'static, 'static>,
+    now: u64,
+    current: Option<&'static Thread>,
+) -> Choice {
+    // Whoever is in the direct slot is chosen, or queued on the way.
+    me.direct.store(false, Ordering::Relaxed);
+    loop {
+        let next = sound(queue.next(now, |node| may_run(system, node, current)));
+        let (item, started) = match next {
+            Next::Run(item, started) => (item, started),
+            Next::Idle => return Choice::Idle,
+            Next::Refused(..) => system::defect("a queue refused a thread nobody vetoed"),
+        };
+        let (thread, key) = thread_in(system, item.0);
+        let is_same = current.is_some_and(|current| core::ptr::eq(current, thread));
+        let verdict =
+            if is_same { Ok(DispatchVerdict::Run) } else { thread.state.dispatch(key.generation) };
+        match verdict {
+            Ok(DispatchVerdict::Run) => {
+                drop(queue);
+                if let Some(at) = started.slice_end_ns {
+                    me.counters.one_shots.bump();
+                    time::arm_from(now, at);
+                }
+                return if is_same { Choice::Same } else { Choice::Run(thread) };
+            }
+            Ok(DispatchVerdict::Finalise) => {
+                let _ =
+                    sound(queue.with(item.0, |queue, item, entity| queue.exit(item, entity, now)));
+                reaper::bury(thread);
+            }
+            Err(_) => system::defect("a queue holds a thread that is not runnable"),
+        }
+    }
+}
+
+/// Leaves the current context of the CPU `me` for what was chosen.
+#[inline(always)]
+pub(super) fn go(me: &'static Cpu, choice: &Choice, after: After, data: u64) {
+    let (to, slot): (&'static Context, u32) = match choice {
+        Choice::Run(thread) => (thread.machine.context(), thread.slot()),
+        Choice::Idle => (me.machine.idle(), NO_THREAD),
+        Choice::Same => return,
+    };
+    me.current.store(slot, Ordering::Relaxed);
+    me.resched.store(false, Ordering::Relaxed);
+    me.counters.switches.bump();
+    section::end("a switch");
+    if context::switch_to(to, after, data).is_err() {
+        system::defect("a claimed context cannot be switched to");
+    }
+}
+
+/// The thread `data` names switched away to wait.
+pub(super) fn after_park(_: &'static Context, data: u64) {
+    let Some(thread) = the().thread(ThreadKey::from_bits(data).slot) else { return };
+    match thread.state.commit_park() {
+        Ok(CommitVerdict::Parked) => {}
+        Ok(CommitVerdict::Enqueue) => enqueue_woken(thread),
+        Ok(CommitVerdict::Finalise) => end_claimed(thread),
+        Err(_) => system::defect("a thread that waits was not about to"),
+    }
+}
+
+/// The thread `data` names was preempted or yielded; it is in a queue already.
+pub(super) fn after_requeue(_: &'static Context, data: u64) {
+    let system = the();
+    let Some(thread) = system.thread(ThreadKey::from_bits(data).slot) else { return };
+    match thread.state.requeue() {
+        Ok(RequeueVerdict::Enqueue) => {
+            // An idle CPU that looked before now has passed it over.
+            if system.idle.glance() != 0 {
+                wake_an_idle_cpu(system.here().id);
+            }
+        }
+        Ok(RequeueVerdict::Finalise) => drop_requeued(thread),
+        Err(_) => system::defect("a thread that was requeued did not run"),
+    }
+}
+
+/// A thread in a queue has been killed: it never runs again.
+#[cold]
+#[inline(never)]
+pub(super) fn drop_requeued(thread: &'static Thread) {
+    let now = clock();
+    let mut queue = home_queue(thread);
+    sound(queue.with(&thread.node, |queue, item, entity| queue.drop_dead(item, entity, now)));
+    drop(queue);
+    reaper::bury(thread);
+}
+
+/// The thread `data` names will not run again.
+pub(super) fn after_end(_: &'static Context, data: u64) {
+    let Some(thread) = the().thread(ThreadKey::from_bits(data).slot) else { return };
+    if thread.state.finish().is_err() {
+        system::defect("a thread that ended did not run");
+    }
+    reaper::bury(thread);
+}
+
+/// Nothing follows from leaving the idle context.
+pub(super) fn after_idle(_: &'static Context, _: u64) {}
+
+/// The current thread, which has announced its wait, stops until it is woken.
+pub fn block(thread: &'static Thread) {
+    let now = clock();
+    let system = the();
+    let me = system.here();
+    let mut queue = own_queue(system, me).lock();
+    let _ = sound(queue.with(&thread.node, |queue, item, entity| queue.block(item, entity, now)));
+    let choice = choose(system, me, queue, now, None);
+    go(me, &choice, after_park, thread.key().to_bits());
+}
+
+/// The current thread, which has announced its wait, stops, and `next`, whose wait the caller has
+/// claimed, runs in its place. `false` if the queue wants otherwise; nothing changed then.
+#[inline]
+pub fn hand_over(
+    system: &'static System,
+    me: &'static Cpu,
+    thread: &'static Thread,
+    next: &'static Thread,
+) -> bool {
+    let Some(queue) = system.queues.get(me.id.index()) else { return false };
+    let now = clock();
+    let mut queue = queue.lock();
+    let Ok(handed) = queue.hand_off(&thread.node, &next.node, now) else { return false };
+    drop(queue);
+    if let Some(at) = handed.slice_end_ns {
+        arm(at);
+    }
+    me.current.store(next.slot(), Ordering::Relaxed);
+    me.counters.switches.bump();
+    me.counters.handoffs_taken.bump();
+    section::end("a hand-off");
+    if context::switch_to(next.machine.context(), after_park, thread.key().to_bits()).is_err() {
+        system::defect("a claimed context cannot be switched to");
+    }
+    true
+}
+
+/// A thread that was claimed out of its wait has been killed: it never runs again.
+pub fn end_claimed(thread: &'static Thread) {
+    let mut queue = home_queue(thread);
+    sound(queue.with(&thread.node, |queue, _, entity| queue.drop_resting(entity)));
+    drop(queue);
+    reaper::bury(thread);
+}
+
+/// The current thread of the CPU `me` gives way to others that are due.
+#[inline(never)]
+pub fn give_way(system: &'static System, me: &'static Cpu, thread: &'static Thread, why: Requeue) {
+    me.resched.store(false, Ordering::Relaxed);
+    let mut queue = own_queue(system, me).lock();
+    if queue.look().nobody_waits() {
+        return;
+    }
+    let now = clock();
+    let _ = sound(
+        queue.with(&thread.node, |queue, item, entity| queue.requeue(item, entity, why, now)),
+    );
+    let choice = choose(system, me, queue, now, Some(thread));
+    if matches!(choice, Choice::Run(_)) && why == Requeue::Preempted {
+        me.counters.preemptions.bump();
+    }
+    go(me, &choice, after_requeue, thread.key().to_bits());
+}
+
+/// The current thread ends.
+pub fn end(thread: &'static Thread) -> ! {
+    let now = clock();
+    let system = the();
+    let me = system.here();
+    let mut queue = own_queue(system, me).lock();
+    let _ = sound(queue.with(&thread.node, |queue, item, entity| queue.exit(item, entity, now)));
+    let choice = choose(system, me, queue, now, None);
+    let (to, slot): (&'static Context, u32) = match choice {
+        Choice::Run(next) => (next.machine.context(), next.slot()),
+        Choice::Idle | Choice::Same => (me.machine.idle(), NO_THREAD),
+    };
+    me.current.store(slot, Ordering::Relaxed);
+    me.resched.store(false, Ordering::Relaxed);
+    me.counters.switches.bump();
+    section::end("the end of a thread");
+    let _ = context::end_and_switch_to(to, after_end, thread.key().to_bits());
+    system::defect("a claimed context cannot be switched to")
+}
+
+/// What a thread does last before it returns to user mode: those it owes the CPU to come first.
+#[inline(always)]
+pub fn before_user(me: &'static Cpu, thread: &'static Thread) {
+    if owes_the_cpu(me) {
+        let_others_go_first(me, thread);
+    }
+}
+
+/// Whether the thread this CPU runs lets others go first before it returns to user mode.
+#[inline(always)]
+pub fn owes_the_cpu(me: &'static Cpu) -> bool {
+    me.direct.load(Ordering::Relaxed) || me.resched.load(Ordering::Relaxed)
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn let_others_go_first(me: &'static Cpu, thread: &'static Thread) {
+    if me.direct.load(Ordering::Relaxed) {
+        settle_direct(me);
+    }
+    if me.resched.load(Ordering::Relaxed) {
+        give_way(the(), me, thread, Requeue::Preempted);
+    }
+}
+
+/// A preemption point in a long operation of the current thread, which holds no lock: what is pending
+/// is served, and those that are due run first.
+pub fn breathe() {
+    section::end("a preemption point");
+    kernel_arch::cpu::let_interrupts_in();
+    section::begin();
+    let system = the();
+    let me = system.here();
+    if me.resched.load(Ordering::Relaxed)
+        && let Some(thread) = me.current()
+    {
+        give_way(system, me, thread, Requeue::Preempted);
+    }
+}
