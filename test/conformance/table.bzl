@@ -243,6 +243,10 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
     ],
+    "B4": [
+        "//test/qemu/start:start_qemu_1d_checked",
+        "//test/qemu/threads:threads_qemu_1d_checked",
+    ],
     "B5": [
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
@@ -357,6 +361,10 @@ PROOFS = {
         "//schema:schema_ordinals",
     ],
     "C13": ["//kernel/core/cap:core_cap_table"],
+    "T1": [
+        "//test/qemu/faults:faults_qemu_1d_checked",
+        "//test/qemu/threads:threads_qemu_1d_checked",
+    ],
     "T2": ["//kernel/core/thread:core_thread_stale"],
     "T3": [
         "//test/qemu/runtime:runtime_1d_checked",
@@ -385,6 +393,10 @@ PROOFS = {
     "T8": [
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//test/qemu/threads:threads_qemu_4r_checked",
+    ],
+    "T9": [
+        "//test/qemu/threads:threads_qemu_4r_checked",
+        "//test/qemu/user:user_4r_release",
     ],
     "T10": [
         "//test/qemu/faults:faults_qemu_1d_checked",
@@ -445,6 +457,10 @@ PROOFS = {
     "I7": [
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
+    ],
+    "I8": [
+        "//kernel/core/endpoint:core_endpoint_test",
+        "//kernel/core/sched:core_sched_table",
     ],
     "S1": [
         "//kernel/smp/rq:smp_rq_property",
@@ -508,6 +524,10 @@ PROOFS = {
     "S21": [
         "//test/sim:test_sim_fairness",
         "//test/qemu/sched:sched_qemu_2d_checked",
+    ],
+    "M1": [
+        "//test/qemu/sched:sched_many_32r",
+        "//test/qemu/sched:sched_qemu_4r_release",
     ],
     "M4": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "M5": [
