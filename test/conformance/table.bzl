@@ -286,7 +286,10 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
     ],
     "B12": ["//test/qemu/ring:ring_4r_checked"],
-    "B13": ["//test/qemu/ring:ring_1d_checked"],
+    "B13": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//abi/ring:abi_ring_decode",
+    ],
     "B14": [
         "//abi/ring:abi_ring_hostile",
         "//test/qemu/hostile:hostile_1d_checked",
@@ -423,6 +426,10 @@ PROOFS = {
         "//kernel/core/park:core_park_thousand",
         "//test/qemu/park:park_qemu_4r_release",
     ],
+    "K3": [
+        "//kernel/core/park:core_park_property",
+        "//kernel/core/park:core_park_test",
+    ],
     "K4": ["//test/qemu/park:park_qemu_1d_checked"],
     "K5": ["//test/qemu/park:park_qemu_1d_checked"],
     "K7": ["//test/qemu/park:park_qemu_1d_checked"],
@@ -462,6 +469,7 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_test",
         "//kernel/core/sched:core_sched_table",
     ],
+    "I9": ["//kernel/smp/rq:smp_rq_fairness"],
     "S1": [
         "//kernel/smp/rq:smp_rq_property",
         "//kernel/smp/rq:smp_rq_cost",
