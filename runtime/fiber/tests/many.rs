@@ -1,10 +1,14 @@
 //! A million fibers at once, and ten million one after the other, without growth of memory.
 use fiber::channel::bounded;
 use fiber::{Runtime, nursery, yield_now};
+use std::sync::{Mutex, PoisonError};
 
 const LIVE: usize = 1_000_000;
 const CYCLES: usize = 10_000_000;
 const PAGE: usize = 4096;
+
+/// Both look at the memory of the whole process, so they run one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Resident memory of this process, in bytes.
 fn resident() -> usize {
@@ -14,6 +18,7 @@ fn resident() -> usize {
 
 #[test]
 fn a_million_fibers_live_at_once() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime =
         Runtime::builder().workers(2).stack_bytes(16 << 10).on_stall(|_| {}).build().unwrap();
     runtime.run(|| {
@@ -38,6 +43,7 @@ fn a_million_fibers_live_at_once() {
 
 #[test]
 fn ten_million_spawns_and_joins_do_not_grow() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = Runtime::builder().workers(2).on_stall(|_| {}).build().unwrap();
     let cycles = |count: usize| {
         runtime.run(|| {
