@@ -5,6 +5,7 @@
 //! timed together. The scheduler's cores are measured with its queue, the ring with its protocol.
 
 mod objects;
+mod parsers;
 mod resources;
 
 use std::hint::black_box;
@@ -42,4 +43,5 @@ fn main() {
     let bench = Bench { wanted: std::env::args().nth(1) };
     resources::run(&bench);
     objects::run(&bench);
+    parsers::run(&bench);
 }

@@ -3,7 +3,7 @@
 use core_cap::{Cap, GrantEntry, Grants, Mode, Request, Slot, Table};
 use core_endpoint::{Call, CallVerdict, Endpoint, Limits, Record, Service};
 use core_park::{Bucket, Key, Waiter};
-use core_thread::{Lifecycle, ThreadKey};
+use core_thread::{Lifecycle, ParkVerdict, State, StateWord, ThreadKey, Ticket, Word};
 use core_timer::{DeadlineQueue, Timer};
 use std::hint::black_box;
 
@@ -19,6 +19,26 @@ pub fn run(bench: &Bench) {
         let mut life = Lifecycle::new(ThreadKey { slot: n as u32, generation: 1 });
         let _ = black_box(life.exit(0).unwrap());
         let _ = black_box(life.release_handle().unwrap());
+    });
+    thread(bench);
+}
+
+fn thread(bench: &Bench) {
+    let running = Word::compose(State::Running, 1, Ticket::new(0), false, false);
+    let word = StateWord::starting_at(running);
+    bench.run("thread: about to wait, and not", |_| {
+        let _ = black_box(word.begin_park().unwrap());
+        let _ = black_box(word.cancel_park().unwrap());
+    });
+    bench.run("thread: wait, wake, run", |_| {
+        let Ok(ParkVerdict::Parking(ticket)) = word.begin_park() else { panic!("it runs") };
+        let _ = black_box(word.commit_park().unwrap());
+        let _ = black_box(word.wake(1, ticket).unwrap());
+        let _ = black_box(word.dispatch(1).unwrap());
+    });
+    bench.run("thread: preempted and run", |_| {
+        let _ = black_box(word.requeue().unwrap());
+        let _ = black_box(word.dispatch(1).unwrap());
     });
 }
 
