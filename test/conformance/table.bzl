@@ -260,8 +260,8 @@ PROOFS = {
     "B7": ["//test/qemu/park:park_qemu_1d_checked"],
     "B8": [
         "//abi/ring:abi_ring_hostile",
-        "//test/qemu/hostile:hostile_4r_checked",
-        "//test/qemu/hostile:hostile_4r_release",
+        "//test/qemu/hostile:hostile_1d_checked",
+        "//test/qemu/hostile:hostile_1d_release",
     ],
     "B9": [
         "//test/qemu/user:user_1d_checked",
@@ -665,7 +665,7 @@ PROOFS = {
         "//kernel/core/vm:core_vm_operations_replay",
         "//schema:schema_hostile_calls",
     ],
-    "Q3": ["//test/qemu/hostile:hostile_4r_checked"],
+    "Q3": ["//test/qemu/hostile:hostile_1d_checked"],
     "Q4": ["//test/qemu/ipc:ipc_4r_checked"],
     "Q5": [
         "//test/sim:test_sim_seeds",

@@ -13,7 +13,7 @@ use abi_types::place::RING_VADDR;
 use abi_types::{CapSlot, NEVER, Opcode, RingBlock, RingWord, Sqe, Status, UNKNOWN_SYSCALL};
 use capos_rt::thread::{Stack, Threads};
 use capos_rt::{Env, Error, exit};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use test_ring::{Random, borrow, sqe};
 use test_wild::at;
 
@@ -25,9 +25,11 @@ static OPERATIONS: AtomicU64 = AtomicU64::new(0);
 static ENTRIES: AtomicU64 = AtomicU64::new(0);
 /// What was wrong with the answers of the kernel.
 static WRONG: AtomicU64 = AtomicU64::new(0);
-/// Where PARKs wait; and what SQEs with a good address point to.
-static WORD: AtomicU32 = AtomicU32::new(0);
-static BUFFER: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+/// What SQEs with a good address point to. Whatever the kernel writes at one of them, up to the limit of
+/// a call, stays in here: this process spoils its ring and nothing it needs to go on.
+static BUFFER: [AtomicU64; 20 * 1024] = [const { AtomicU64::new(0) }; 20 * 1024];
+/// Where in it PARKs wait for one another.
+const PARKED_AT: u64 = 96 * 1024;
 
 /// How long an entry waits at most.
 const WAIT_NS: u64 = 20_000;
@@ -117,7 +119,7 @@ fn address(random: &mut Random) -> u64 {
         4 => RING_VADDR + random.below(1 << 16),
         5 => random.bits(),
         6 => 0xffff_8000_0000_0000 | random.bits() >> 20,
-        _ => WORD.as_ptr().expose_provenance() as u64,
+        _ => buffer + PARKED_AT,
     }
 }
 
