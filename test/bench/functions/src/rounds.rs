@@ -33,7 +33,7 @@ pub struct Rounds<'p> {
     /// Whose loop it is, and part of the name of the function that has it.
     measuring: &'p str,
     function: &'p str,
-    /// All translations, and which one a key stands for now.
+    /// All translations, and which of them a key names at the moment.
     blocks: Vec<Block>,
     now: HashMap<u64, usize>,
     /// Blocks of the operation that runs, once the first entry was seen.
