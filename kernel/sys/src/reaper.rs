@@ -12,7 +12,7 @@
 use crate::complete::complete_ended;
 use crate::enter;
 use crate::object::{self, threads};
-use crate::process::{Party, Process};
+use crate::process::{Fit, Party, Process};
 use crate::sched;
 use crate::start;
 use crate::system::{self, NO_THREAD, here, the};
@@ -180,23 +180,22 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
 /// Claims some of a thread's pending operations; `true` once none is left to claim.
 fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
     for _ in 0..OPERATIONS_PER_STEP {
-        let Some(mut held) = thread.completions_of(key.generation) else { return true };
-        let Some((ring, ..)) = held.parts() else { return true };
+        let Some(held) = thread.completions_of(key.generation) else { return true };
         let Some((index, target)) =
-            ring.shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
+            held.ring().shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
         else {
             return true;
         };
         drop(held);
-        let party = Party { thread: key, cell: index, room: 0 };
+        let party = Party { thread: key, cell: index, room: Fit::NONE };
         let is_ours = enter::claim(thread, party, target);
         if !is_ours && target == smp_pending::Target::Park {
             // Whoever has claimed the wait completes it any moment, by the thread's record alone.
             return false;
         }
         // Whoever has it instead finds the cell given back, and nobody to tell.
-        let Some(mut held) = thread.completions_of(key.generation) else { return true };
-        let Some((ring, ..)) = held.parts() else { return true };
+        let Some(held) = thread.completions_of(key.generation) else { return true };
+        let ring = held.ring();
         if let Some(cell) = ring.shared.cells.get(index) {
             if !is_ours && target == smp_pending::Target::Sleep && cell.timer().is_some() {
                 thread.process().sleep_ended();
