@@ -156,6 +156,9 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
         process.give_ring(thread.ring_number.load(Ordering::Relaxed), ring);
     }
     let code = thread.exit_code.load(Ordering::Relaxed);
+    // Before a join can say that the thread is gone: who joins it leaves after it. Should this end the
+    // process, that is another step.
+    process.leave(code);
     let mut life = thread.lifecycle.lock();
     let Some(lifecycle) = life.as_mut() else { system::defect("a thread without a lifecycle") };
     let Ok(verdict) = lifecycle.exit(code) else { system::defect("a thread exited twice") };
@@ -170,7 +173,6 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
     if let Some(joiner) = verdict.complete {
         threads::complete_join(joiner, code);
     }
-    process.leave(code);
     if is_over {
         recycle(thread, key);
     }
