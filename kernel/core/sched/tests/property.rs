@@ -3,8 +3,8 @@
 //! The model keeps every thread in one list, looks through all of it for each answer, divides
 //! exactly, and counts virtual time in numbers that do not wrap; the queue starts just below its
 //! wrap. One model for both policies: where they differ, it asks which one it is.
-use core_sched::{Activity, CpuId, DirectOffer, Entity, Entry, MayRun, Ordered, Pick, Queue};
-use core_sched::{Requeue, balance};
+use core_sched::{Activity, CpuId, DirectOffer, Entity, Entry, Error, MayRun, Ordered, Pick};
+use core_sched::{Queue, Requeue, balance};
 use core_sched_policy::{AnyPolicy, LatencyClass, PolicyKind, QUANTUM_NS, Share};
 use core_sched_policy::{VirtualTime, Weight};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// A sorted set over a map, eligible ones first; times are unwrapped by their distance from the
 /// start of time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Map {
     sorted: BTreeMap<(bool, i64, u64), (usize, Entry)>,
 }
@@ -365,6 +365,7 @@ enum Op {
     Choose,
     Preempt,
     Yield,
+    YieldTo { takes: bool },
     Block,
     MoveAndBack { who: usize },
     SetAside { who: usize },
@@ -382,6 +383,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => Just(Op::Choose),
         3 => Just(Op::Preempt),
         1 => Just(Op::Yield),
+        3 => prop::bool::weighted(0.8).prop_map(|takes| Op::YieldTo { takes }),
         2 => Just(Op::Block),
         1 => who.clone().prop_map(|who| Op::MoveAndBack { who }),
         1 => who.clone().prop_map(|who| Op::SetAside { who }),
@@ -474,6 +476,43 @@ proptest! {
                     } else {
                         prop_assert_eq!(pick, Ok(Pick::Idle));
                     }
+                }
+                Op::YieldTo { takes } => {
+                    let Some(who) = model.who(Activity::Running) else { continue };
+                    let t = model.threads[who];
+                    let want = if kind == PolicyKind::Eevdf
+                        || t.share != t.wanted
+                        || model.who(Activity::Direct).is_some()
+                    {
+                        Err(Error::OutOfTurn)
+                    } else {
+                        model.first().ok_or(Error::NotHere)
+                    };
+                    let before = (queue.clone(), entities.clone());
+                    let activity = |item: usize| Some(entities[item].activity());
+                    let turn = queue.turn(who, &entities[who], activity);
+                    prop_assert_eq!(turn.as_ref().map(|turn| turn.item()), want.as_ref().copied());
+                    let (Ok(turn), Ok(to), true) = (turn, want, takes) else {
+                        prop_assert_eq!((&queue, &entities), (&before.0, &before.1));
+                        continue;
+                    };
+                    let [from, first] = entities.get_disjoint_mut([who, to]).unwrap();
+                    let got = turn.take(from, first, now_ns);
+                    let elapsed_ns = model.requeue(who, true, now_ns);
+                    prop_assert_eq!(model.choose(), Some(to));
+                    model.start(to, false, now_ns);
+                    prop_assert_eq!(got.charge.elapsed_ns, elapsed_ns);
+                    prop_assert_eq!(got.slice_end_ns, model.slice_end_ns);
+                    // And to the last word it is what the ordinary way leaves behind.
+                    let (mut ordinary, mut others) = before;
+                    let e = &mut others[who];
+                    let requeued = ordinary.requeue(who, e, Requeue::Yielded, now_ns).unwrap();
+                    prop_assert_eq!(requeued.charge, got.charge);
+                    let pick = ordinary.pick(now_ns, |_| MayRun::Yes);
+                    prop_assert_eq!(pick, Ok(Pick::Run { item: to, direct: false }));
+                    let started = ordinary.start(to, &mut others[to], now_ns).unwrap();
+                    prop_assert_eq!(started.slice_end_ns, Some(got.slice_end_ns));
+                    prop_assert_eq!((&queue, &entities), (&ordinary, &others));
                 }
                 Op::Preempt | Op::Yield | Op::Block => {
                     let Some(who) = model.who(Activity::Running) else { continue };

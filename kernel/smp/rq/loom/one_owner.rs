@@ -98,6 +98,40 @@ fn enqueue_steal_and_run_start_it_once() {
     });
 }
 
+/// The current thread of CPU 0 yields to the one that waits while CPU 1 takes that one away.
+#[test]
+fn a_yield_and_a_steal_start_it_once() {
+    abi_sync::model(|| {
+        let world = World::new();
+        let yielder: &'static Node = Box::leak(Box::new(Node::new(8, Share::default(), cpu(0))));
+        let _ = world.queues[0].lock().wake(yielder, 0).unwrap();
+        let Next::Run(..) = world.queues[0].lock().next(0, |_| MayRun::Yes).unwrap() else {
+            panic!("it waits alone");
+        };
+        let _ = world.queues[0].lock().wake(world.node, 0).unwrap();
+        let (a, b) = (world.clone(), world.clone());
+        let owner = thread::spawn(move || match a.queues[0].lock().turn(yielder) {
+            Ok(turn) => {
+                assert_eq!(turn.node().thread(), 7);
+                let _ = turn.take(1);
+                a.ends.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => assert_eq!(error, Error::NotHere, "nobody waits any more"),
+        });
+        let thief = thread::spawn(move || {
+            let mut source = b.queues[0].lock();
+            let Some(item) = source.look().to_steal(|item| item.0.thread() == 7) else { return };
+            let lag = source.send(item.0, cpu(1), 1).unwrap();
+            drop(source);
+            let _ = b.queues[1].lock().with(item.0, |q, i, e| q.enqueue(i, e, lag, 1)).unwrap();
+            b.run(1);
+        });
+        owner.join().unwrap();
+        thief.join().unwrap();
+        world.check(1);
+    });
+}
+
 fn removal(remove: fn(&World)) {
     abi_sync::model(move || {
         let world = World::new();
