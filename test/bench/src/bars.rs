@@ -35,7 +35,7 @@ pub const BARS: [Bar; 13] = [
     bar("unpark_none", Some(350), "UNPARK without a waiter"),
     bar("park_mismatch", None, "PARK on a word with another value"),
     bar("park_rt", None, "wake another thread, park, be woken by it"),
-    unmet("yield_thread", 700, "YIELD to a thread of the process, each switch"),
-    unmet("yield_process", 700, "YIELD to another process, each switch"),
+    bar("yield_thread", Some(700), "YIELD to a thread of the process, each switch"),
+    bar("yield_process", Some(700), "YIELD to another process, each switch"),
     bar("thread_create_join", None, "a thread's whole life, as its maker sees it"),
 ];

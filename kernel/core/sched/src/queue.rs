@@ -450,7 +450,10 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             current.since_ns = now_ns;
             current.start = entity.start;
             current.tag = tag;
-            current.share = entity.share;
+            // What a share holds follows from its weight and class.
+            if !current.share.is_like(&entity.share) {
+                current.share = entity.share;
+            }
             current.moved_ns = entity.moved_ns;
         }
     }
