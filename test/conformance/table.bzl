@@ -262,6 +262,8 @@ PROOFS = {
         "//abi/ring:abi_ring_hostile",
         "//test/qemu/hostile:hostile_1d_checked",
         "//test/qemu/hostile:hostile_1d_release",
+        "//test/qemu/hostile:hostile_4r_checked",
+        "//test/qemu/hostile:hostile_4r_release",
     ],
     "B9": [
         "//test/qemu/user:user_1d_checked",
@@ -293,6 +295,7 @@ PROOFS = {
     "B14": [
         "//abi/ring:abi_ring_hostile",
         "//test/qemu/hostile:hostile_1d_checked",
+        "//test/qemu/hostile:hostile_4r_release",
     ],
     "B15": [
         "//test/qemu/ring:ring_1d_checked",
@@ -406,6 +409,9 @@ PROOFS = {
         "//test/qemu/faults:faults_qemu_4r_release",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
+        "//test/qemu/ipc:halfway_1d_checked",
+        "//test/qemu/ipc:halfway_4r_release",
+        "//kernel/core/thread:core_thread_kill",
     ],
     "T11": ["//test/qemu/threads:threads_qemu_4r_release"],
     "T12": ["//test/qemu/threads:threads_qemu_4r_checked"],
@@ -440,6 +446,8 @@ PROOFS = {
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
+        "//test/qemu/ipc:halfway_1d_checked",
+        "//test/qemu/ipc:halfway_4r_release",
         "//test/qemu/many:many_4r_release",
         "//test/qemu/differential:differential",
     ],
@@ -468,6 +476,10 @@ PROOFS = {
     "I8": [
         "//kernel/core/endpoint:core_endpoint_test",
         "//kernel/core/sched:core_sched_table",
+        "//test/qemu/ipc:slot_1d_checked",
+        "//test/qemu/ipc:slot_1d_release",
+        "//test/qemu/ipc:slot_4r_checked",
+        "//test/qemu/ipc:slot_4r_release",
     ],
     "I9": ["//kernel/smp/rq:smp_rq_fairness"],
     "S1": [
@@ -665,8 +677,17 @@ PROOFS = {
         "//kernel/core/vm:core_vm_operations_replay",
         "//schema:schema_hostile_calls",
     ],
-    "Q3": ["//test/qemu/hostile:hostile_1d_checked"],
-    "Q4": ["//test/qemu/ipc:ipc_4r_checked"],
+    "Q3": [
+        "//test/qemu/hostile:hostile_1d_checked",
+        "//test/qemu/hostile:hostile_1d_release",
+        "//test/qemu/hostile:hostile_4r_checked",
+        "//test/qemu/hostile:hostile_4r_release",
+    ],
+    "Q4": [
+        "//test/qemu/ipc:ipc_4r_checked",
+        "//test/qemu/ipc:halfway_1d_checked",
+        "//test/qemu/ipc:halfway_4r_checked",
+    ],
     "Q5": [
         "//test/sim:test_sim_seeds",
         "//test/sim:test_sim_replay",

@@ -201,6 +201,10 @@ fn dispatch_and_wait(
         let want = u32::try_from(min_complete).unwrap_or(u32::MAX).min(most);
         count = wait(thread, caller.ring, want, timeout_ns);
     }
+    // The interrupt that a killer sends may have come at a preemption point of the pass.
+    if thread.state.is_killed() {
+        sched::end(thread);
+    }
     sched::before_user(system.here(), thread);
     EnterResult::new(count, flags)
 }
@@ -225,6 +229,9 @@ fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
         taken += 1;
         if taken.is_multiple_of(BREATH) {
             sched::breathe();
+            if caller.thread.state.is_killed() {
+                return;
+            }
         }
         if caller.ring.kernel.glance() == NOP && finish_nops(caller, pass) {
             continue;

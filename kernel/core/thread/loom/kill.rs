@@ -192,6 +192,50 @@ fn two_killers() {
     });
 }
 
+/// CPU A: the thread gives way in the middle of something, another CPU runs it on, and it finishes.
+/// CPU B: it is killed at whatever moment.
+fn kill_against_preemption(mark: bool) {
+    let world = World::new();
+    let killer = {
+        let world = world.clone();
+        thread::spawn(move || world.kill::<Real>())
+    };
+    if mark {
+        world.word.pause().unwrap();
+    }
+    let is_finished = match world.word.requeue().unwrap() {
+        RequeueVerdict::Finalise => {
+            world.end();
+            false
+        }
+        RequeueVerdict::Enqueue => match world.word.dispatch(GENERATION).unwrap() {
+            DispatchVerdict::Finalise => {
+                world.end();
+                false
+            }
+            DispatchVerdict::Run => {
+                world.word.resume().unwrap();
+                world.return_to_user();
+                true
+            }
+        },
+    };
+    killer.join().unwrap();
+    assert!(is_finished, "what was half done is left so");
+    world.check_end();
+}
+
+#[test]
+fn kill_against_a_thread_in_the_middle_of_something() {
+    explore("kill against preemption", || kill_against_preemption(true));
+}
+
+#[test]
+#[should_panic(expected = "what was half done is left so")]
+fn mutant_preemption_without_the_mark_leaves_things_half_done() {
+    explore("mutant: no mark", || kill_against_preemption(false));
+}
+
 /// The end of a thread against a kill that comes late: the record's next thread is spared.
 #[test]
 fn a_late_kill_spares_the_next_thread() {

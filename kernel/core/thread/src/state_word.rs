@@ -121,6 +121,20 @@ impl StateWord {
         self.transition(|word| word.abandon().map(|next| (next, ())))
     }
 
+    /// Says that the thread is in the middle of something while it gives way: a kill waits. By the
+    /// thread itself.
+    #[inline]
+    pub fn pause(&self) -> Result<(), Misuse> {
+        self.transition(|word| word.pause().map(|next| (next, ())))
+    }
+
+    /// The thread goes on with what it was in the middle of; whether it has been killed shows on its
+    /// way out. By the thread itself.
+    #[inline]
+    pub fn resume(&self) -> Result<(), Misuse> {
+        self.transition(|word| word.resume().map(|next| (next, ())))
+    }
+
     /// Claims a picked thread. By whoever took it out of its queue or slot; a name that is out
     /// of date is refused here, whatever the queue said.
     #[inline]

@@ -33,9 +33,14 @@ pub fn timer(from_user: bool) {
             rearm(me);
         }
         leave_interrupt(thread);
-    } else if me.current().is_some() && slice_is_over(me, now) {
-        // At a preemption point: the thread gives way when it goes on.
-        me.resched.store(true, Ordering::Relaxed);
+    } else if me.current().is_some() {
+        // At a preemption point: the thread gives way when it goes on. If it was another deadline that
+        // passed, the end of its slice may have been asked for and not armed, because this was earlier.
+        if slice_is_over(me, now) {
+            me.resched.store(true, Ordering::Relaxed);
+        } else {
+            rearm(me);
+        }
     }
     // An idle CPU looks at its queue next and arms what it needs. There is no slice to be armed for:
     // the end of the last one has passed, and would interrupt again before the CPU comes to look.
@@ -103,9 +108,9 @@ pub fn interrupt(from_user: bool) {
     if requests.contains(Requests::RESCHEDULE) {
         me.resched.store(true, Ordering::Relaxed);
     }
+    rearm(me);
     // At a preemption point the thread gives way when it goes on, and dies when it leaves.
     if from_user {
-        rearm(me);
         leave_interrupt(thread);
     }
 }

@@ -324,6 +324,9 @@ pub(super) fn let_others_go_first(me: &'static Cpu, thread: &'static Thread) {
 
 /// A preemption point in a long operation of the current thread, which holds no lock: what is pending
 /// is served, and those that are due run first.
+///
+/// The thread comes back from here even if it is killed meanwhile: a call it has matched and not
+/// delivered, or memory that only its stack knows of, is nobody else's to finish. It dies on its way out.
 pub fn breathe() {
     section::end("a preemption point");
     kernel_arch::cpu::let_interrupts_in();
@@ -333,6 +336,10 @@ pub fn breathe() {
     if me.resched.load(Ordering::Relaxed)
         && let Some(thread) = me.current()
     {
+        let is_paused = thread.state.pause();
         give_way(system, me, thread);
+        if is_paused.and(thread.state.resume()).is_err() {
+            system::defect("a thread at a preemption point does not run");
+        }
     }
 }
