@@ -295,7 +295,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
     """A coverage-guided fuzz target (libFuzzer), and a test that replays its corpus.
 
     `bazel run :name -- -max_total_time=600 DIR` explores; `name_replay` runs every kept input
-    once, so that an input that once failed stays green.
+    once, so that an input that once failed stays green, then explores a few thousand new ones.
 
     Args:
       name: target name.
