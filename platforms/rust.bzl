@@ -88,6 +88,23 @@ def lint_flags(is_test = False):
     """rustc flags for a crate of the calling package."""
     return lint_flags_of(native.package_name(), is_test)
 
+# Property tests with kept seeds, and what it stands in front of.
+_PROPERTY = "test/property"
+_PROPTEST = "@crates//:proptest"
+
+def _check_deps(deps):
+    if type(deps) == type([]) and _PROPTEST in deps and native.package_name() != _PROPERTY:
+        fail("//%s: name //%s:test_property, not %s: its tests keep the seeds of their failures" % (native.package_name(), _PROPERTY, _PROPTEST))
+
+def _kept_seeds():
+    """The seeds that were kept for tests of this package, each file beside a source of its name."""
+    kept = native.glob(["proptest-regressions/**/*.txt"], allow_empty = True)
+    for file in kept:
+        source = file.removeprefix("proptest-regressions/").removesuffix(".txt") + ".rs"
+        if not native.glob([source], allow_empty = True):
+            fail("//%s: %s is tried by nobody: there is no %s" % (native.package_name(), file, source))
+    return kept
+
 def _platform_transition_impl(_settings, attr):
     return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
 
@@ -144,6 +161,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       rustc_flags: flags beside those of the folder.
       **kwargs: as for rust_library.
     """
+    _check_deps(deps)
     srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
     rust_library(
         name = name,
@@ -175,6 +193,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
       compile_data: as for rust_binary.
       **kwargs: as for rust_binary.
     """
+    _check_deps(deps)
     srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
     flags = lint_flags() + rustc_flags
     if runs_on == "loader":
@@ -202,22 +221,28 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
         runs_on = runs_on,
     )
 
-def capos_host_test(name, crate = None, srcs = [], deps = [], rustc_flags = [], size = "small", **kwargs):
+def capos_host_test(name, crate = None, srcs = [], deps = [], data = [], rustc_flags = [], size = "small", **kwargs):
     """A test that runs on the build host: of a crate's own #[cfg(test)] modules, or of its own sources.
+
+    Property tests depend on //test/property:test_property, which tries the seeds kept in
+    proptest-regressions/ of the package first.
 
     Args:
       name: target name.
       crate: the library whose inner tests to run.
       srcs: sources of a test that stands alone.
       deps: other crates.
+      data: files it reads.
       rustc_flags: flags beside the lints.
       size: as for any Bazel test.
       **kwargs: as for rust_test.
     """
+    _check_deps(deps)
     rust_test(
         name = name,
         srcs = srcs,
         crate = crate,
+        data = data + _kept_seeds(),
         edition = "2024",
         rustc_flags = [f for f in lint_flags(is_test = True) if not (crate and f == "-Funsafe_code")] + rustc_flags,
         size = size,
@@ -243,6 +268,7 @@ def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, siz
       size: as for any Bazel test.
       **kwargs: as for rust_test.
     """
+    _check_deps(deps)
     rust_test(
         name = name + ".program",
         srcs = srcs,
@@ -269,7 +295,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
     """A coverage-guided fuzz target (libFuzzer), and a test that replays its corpus.
 
     `bazel run :name -- -max_total_time=600 DIR` explores; `name_replay` runs every kept input
-    once, so that an input that once failed stays green.
+    once, so that an input that once failed stays green, then explores a few thousand new ones.
 
     Args:
       name: target name.
@@ -278,6 +304,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
       corpus: the kept inputs; by default every file in fuzz/corpus/<name>/.
       **kwargs: as for rust_binary.
     """
+    _check_deps(deps)
     corpus = corpus or native.glob(["fuzz/corpus/%s/*" % name], allow_empty = True)
     if not corpus:
         fail("%s has no corpus: put at least one input into fuzz/corpus/%s/" % (name, name))
@@ -313,7 +340,8 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
     `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
     (property tests against a model among them); `name_<file>` for each loom/<file>.rs, a loom
     model; `name_<file>` for each fuzz/<file>.rs, a fuzz target with its corpus in
-    fuzz/corpus/name_<file>/.
+    fuzz/corpus/name_<file>/. A test or model may have modules of its own in tests/<file>/ or
+    loom/<file>/.
 
     Args:
       name: target and crate name.
@@ -330,13 +358,16 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
         stem = test.split("/")[-1].removesuffix(".rs")
         capos_host_test(
             name = name + "_" + stem,
-            srcs = [test],
+            srcs = [test] + native.glob(["tests/%s/*.rs" % stem], allow_empty = True),
+            crate_root = test,
             deps = [":" + name] + deps + test_deps + proof_deps,
         )
     for model in native.glob(["loom/*.rs"], allow_empty = True):
+        stem = model.split("/")[-1].removesuffix(".rs")
         capos_loom_test(
-            name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
-            srcs = [model],
+            name = name + "_" + stem,
+            srcs = [model] + native.glob(["loom/%s/*.rs" % stem], allow_empty = True),
+            crate_root = model,
             deps = [":" + name] + deps + proof_deps,
         )
     for fuzz in native.glob(["fuzz/*.rs"], allow_empty = True):

@@ -43,6 +43,14 @@ impl World {
         let _ = self.queues[1].lock().with(item.0, |q, i, e| q.enqueue(i, e, lag, 1)).unwrap();
     }
 
+    /// The mutant: what it saw in the other queue it starts, without taking it out.
+    fn start_what_it_saw(&self) {
+        let seen = self.queues[0].lock().look().to_steal(|_| true).is_some();
+        if seen {
+            self.ends.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// A dying process takes its queued thread out, wherever it is; while the thread is between
     /// two queues or not yet queued there is nothing to take, so it tries again.
     fn remove(&self) {
@@ -75,13 +83,12 @@ impl World {
         for queue in &self.queues {
             queue.lock().check_invariants().unwrap();
         }
-        assert_eq!(self.ends.load(Ordering::Relaxed), ends);
+        assert_eq!(self.ends.load(Ordering::Relaxed), ends, "started or removed once");
     }
 }
 
-#[test]
-fn enqueue_steal_and_run_start_it_once() {
-    abi_sync::model(|| {
+fn enqueue_steal_and_run(steal: fn(&World)) {
+    abi_sync::model(move || {
         let world = World::new();
         let (a, b) = (world.clone(), world.clone());
         let owner = thread::spawn(move || {
@@ -89,7 +96,7 @@ fn enqueue_steal_and_run_start_it_once() {
             a.run(0);
         });
         let thief = thread::spawn(move || {
-            b.steal();
+            steal(&b);
             b.run(1);
         });
         owner.join().unwrap();
@@ -132,6 +139,17 @@ fn a_yield_and_a_steal_start_it_once() {
     });
 }
 
+#[test]
+fn enqueue_steal_and_run_start_it_once() {
+    enqueue_steal_and_run(World::steal);
+}
+
+#[test]
+#[should_panic(expected = "started or removed once")]
+fn a_mutant_thief_that_does_not_take_it_out_is_caught() {
+    enqueue_steal_and_run(World::start_what_it_saw);
+}
+
 fn removal(remove: fn(&World)) {
     abi_sync::model(move || {
         let world = World::new();
@@ -154,7 +172,7 @@ fn removal_follows_a_stolen_thread() {
 }
 
 #[test]
-#[should_panic(expected = "left: 0")]
+#[should_panic(expected = "started or removed once")]
 fn a_mutant_that_does_not_follow_is_caught() {
     removal(World::remove_without_following);
 }

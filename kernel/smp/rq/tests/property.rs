@@ -1,9 +1,9 @@
 //! The intrusive trees against a BTreeMap, on strings of random operations.
 use core_sched::{CpuId, Entry, Ordered};
 use core_sched_policy::{Share, Tag, VirtualTime, Weight};
-use proptest::prelude::*;
 use smp_rq::{Node, NodeRef, Tree};
 use std::collections::BTreeMap;
+use test_property::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Op {

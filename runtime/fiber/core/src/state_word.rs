@@ -44,6 +44,12 @@ impl StateWord {
         Self(AtomicU64::new(word.to_bits()))
     }
 
+    /// The bits themselves, for the mutants that a model plants.
+    #[cfg(loom)]
+    pub fn bits(&self) -> &AtomicU64 {
+        &self.0
+    }
+
     /// The value now; old as soon as it is read unless the caller owns the fiber.
     #[inline]
     pub fn load(&self) -> Word {

@@ -282,7 +282,8 @@ impl Worker {
         self.current.set(frame);
         self.trace.record(Event::Run, id);
         loop {
-            self.budget.set(BUDGET);
+            // The operation that made it yield is still to be done, and is of this slice.
+            self.budget.set(BUDGET - 1);
             // SAFETY: dispatched, so this worker is the fiber's owner, until the state word says
             // otherwise below.
             let switch = unsafe { (*frame.own.get()).coroutine.as_mut() }
