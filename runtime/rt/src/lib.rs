@@ -1,4 +1,4 @@
-//! The runtime of user programs: from the first instruction to typed calls, without an allocator.
+//! The runtime of user programs: from the first instruction to typed calls. None of it allocates.
 //!
 //! A program names its main function with [`main!`] and gets an [`Env`]: its capabilities by name
 //! and its thread's [`Io`].
@@ -25,6 +25,7 @@
 //! * [`capset`]: capabilities by name. [`time`]: the clock without a call.
 //! * [`out`]: text to the console.
 //! * [`thread`]: more threads, on stacks the program has. [`park`]: waiting on a word.
+//! * [`heap`]: an allocator for programs that want one.
 //! * `start`, `syscall`, `panic`: the two entries into the program, the two into the kernel, and
 //!   the end nobody wanted; only in programs, not on the host.
 //!
@@ -43,6 +44,7 @@ extern crate std;
 pub mod caller;
 pub mod capset;
 mod error;
+pub mod heap;
 pub mod io;
 pub mod out;
 pub mod park;
@@ -50,11 +52,13 @@ pub mod ring;
 pub mod serve;
 #[cfg(test)]
 mod testing;
+#[cfg(any(target_os = "none", test))]
+mod tls;
 
 #[cfg(target_os = "none")]
 mod env;
 #[cfg(target_os = "none")]
-mod panic;
+pub mod panic;
 #[cfg(target_os = "none")]
 #[doc(hidden)]
 pub mod start;
