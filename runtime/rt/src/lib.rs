@@ -1,4 +1,5 @@
-//! The runtime of user programs: from the first instruction to typed calls. None of it allocates.
+//! The runtime of user programs: from the first instruction to typed calls. None of it allocates; an
+//! allocator for programs that want one is `capos_heap`.
 //!
 //! A program names its main function with [`main!`] and gets an [`Env`]: its capabilities by name
 //! and its thread's [`Io`].
@@ -25,7 +26,6 @@
 //! * [`capset`]: capabilities by name. [`time`]: the clock without a call.
 //! * [`out`]: text to the console.
 //! * [`thread`]: more threads, on stacks the program has. [`park`]: waiting on a word.
-//! * [`heap`]: an allocator for programs that want one.
 //! * `start`, `syscall`, `panic`: the two entries into the program, the two into the kernel, and
 //!   the end nobody wanted; only in programs, not on the host.
 //!
@@ -44,7 +44,6 @@ extern crate std;
 pub mod caller;
 pub mod capset;
 mod error;
-pub mod heap;
 pub mod io;
 pub mod out;
 pub mod park;

@@ -8,7 +8,7 @@ use capos_rt::Env;
 use fiber::{Runtime, nursery, yield_now};
 
 capos_rt::main!(main);
-capos_rt::heap!(2 << 20);
+capos_heap::heap!(2 << 20);
 
 fn main(env: &'static Env) -> i64 {
     let caps = env.caps;

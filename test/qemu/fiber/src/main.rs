@@ -11,7 +11,7 @@ use test_kit::{Suite, Test};
 use test_user::Env;
 
 capos_rt::main!(main);
-capos_rt::heap!(24 << 20);
+capos_heap::heap!(24 << 20);
 
 macro_rules! suite {
     ($($module:ident: $($case:ident)*;)*) => {

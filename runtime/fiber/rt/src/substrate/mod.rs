@@ -56,7 +56,7 @@ impl core::fmt::Display for SystemError {
             Self::Heap(bytes) => write!(
                 out,
                 "the heap has no room for {bytes} bytes of fiber stacks; give the program a larger \
-                 one with capos_rt::heap!, or fibers smaller stacks with Builder::stack_bytes"
+                 one with capos_heap::heap!, or fibers smaller stacks with Builder::stack_bytes"
             ),
             Self::Capability(interface) => {
                 write!(out, "the program has no {interface}: its manifest must grant one")

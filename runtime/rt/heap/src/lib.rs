@@ -1,15 +1,26 @@
 //! A heap for programs that want one: memory of the program's own image, of a size it chooses.
 //!
-//! [`heap!`](crate::heap!) in the program's root makes it the program's allocator:
+//! [`heap!`] in the program's root makes it the program's allocator:
 //!
 //! ```ignore
 //! extern crate alloc;
-//! capos_rt::heap!(4 << 20);
+//! capos_heap::heap!(4 << 20);
 //! ```
 //!
 //! The memory is zeros that the kernel maps with the program and charges to its profile's frames;
 //! nothing grows. What does not fit is refused: `try_reserve` and its like say so, and what cannot
 //! fail ends the program with a report.
+//!
+//! A crate of its own: whoever links `alloc` has to have an allocator, and most programs need neither.
+#![no_std]
+#![cfg_attr(target_os = "none", feature(allow_internal_unsafe))]
+#![cfg_attr(
+    target_os = "none",
+    allow(internal_features, reason = "heap! lets programs without unsafe have an allocator")
+)]
+
+#[cfg(test)]
+extern crate std;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -143,7 +154,7 @@ impl Heap {
 /// Lets whoever has the lock run.
 fn rest() {
     #[cfg(target_os = "none")]
-    crate::thread::rest();
+    capos_rt::thread::rest();
     #[cfg(not(target_os = "none"))]
     core::hint::spin_loop();
 }
@@ -211,10 +222,10 @@ impl fmt::Debug for Heap {
 #[cfg_attr(target_os = "none", allow_internal_unsafe)]
 macro_rules! heap {
     ($bytes:expr) => {
-        static CAPOS_ARENA: $crate::heap::Arena<{ $bytes }> = $crate::heap::Arena::new();
+        static CAPOS_ARENA: $crate::Arena<{ $bytes }> = $crate::Arena::new();
         #[global_allocator]
         // SAFETY: the arena is named here and nowhere else.
-        static CAPOS_HEAP: $crate::heap::Heap = unsafe { $crate::heap::Heap::new(&CAPOS_ARENA) };
+        static CAPOS_HEAP: $crate::Heap = unsafe { $crate::Heap::new(&CAPOS_ARENA) };
     };
 }
 
