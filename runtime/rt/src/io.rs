@@ -271,7 +271,7 @@ impl<M: Memory, K: Enter> Inner<M, K> {
 }
 
 /// Bytes of a completion's inline slot that mean something, capabilities included.
-fn inline_bytes(cqe: &Cqe) -> usize {
+pub fn inline_bytes(cqe: &Cqe) -> usize {
     if cqe.flags & CqeFlags::DEADLINE != 0 {
         return abi_types::INLINE_BYTES;
     }

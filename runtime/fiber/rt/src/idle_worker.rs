@@ -63,6 +63,7 @@ impl Worker {
                 return None;
             }
             shared.poll_timers();
+            Sys::poll(&self.port);
             let mut found = self.lifo.take().or_else(|| self.queue.pop());
             // SAFETY: only frames are in slot and queue.
             let mut found = found.take().map(|frame| unsafe { frame_at(frame) });
@@ -78,12 +79,13 @@ impl Worker {
             }
             if found.is_some() {
                 self.set_mode(Mode::Active);
+                Sys::flush(&self.port);
                 if is_searching && shared.idle.end_search() && shared.has_work() {
                     shared.notify();
                 }
                 return found;
             }
-            let is_surplus = shared.is_surplus();
+            let is_surplus = shared.is_surplus() && !Sys::is_awaited(&self.port);
             if is_surplus {
                 let until = *linger_until.get_or_insert_with(|| Sys::now_ns() + LINGER_NS);
                 if Sys::now_ns() >= until && shared.retire() {
@@ -115,8 +117,8 @@ impl Worker {
                 (a, b) => a.or(b),
             };
             // Acquire: pairs with the release of whoever claims.
-            while self.park_word.load(Ordering::Acquire) == 0 {
-                Sys::park(&self.park_word, 0, deadline_ns);
+            while self.park_word.load(Ordering::Acquire) == 0 && !Sys::has_come(&self.port) {
+                Sys::sleep(&self.port, &self.park_word, deadline_ns);
                 if deadline_ns.is_some_and(|deadline| Sys::now_ns() >= deadline) {
                     break;
                 }

@@ -66,6 +66,20 @@ impl<T> SpinLock<T> {
         result
     }
 
+    /// Runs `f` with the data unless the lock is taken.
+    #[cfg(target_os = "none")]
+    pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        // Acquire: as in `lock`.
+        if self.is_locked.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the lock is held until the store below.
+        let result = self.value.with_mut(|value| f(unsafe { &mut *value }));
+        // Release: as in `with`.
+        self.is_locked.store(false, Ordering::Release);
+        Some(result)
+    }
+
     #[inline]
     fn lock(&self) {
         // Acquire: pairs with the release in `with`.

@@ -105,6 +105,10 @@ impl Shared {
         for (worker, seen) in self.workers.iter().zip(seen) {
             let dispatches = worker.counters.dispatches.load(Ordering::Relaxed);
             let fiber = worker.running.load(Ordering::Relaxed);
+            if dispatches == seen.dispatches && fiber != 0 {
+                // What comes for others while the worker does not look.
+                Sys::poll(&worker.port);
+            }
             if dispatches != seen.dispatches || fiber == 0 {
                 *seen = Seen { dispatches, since_ns: now_ns, is_reported: false };
                 continue;

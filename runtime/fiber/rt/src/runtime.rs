@@ -24,7 +24,6 @@ use crate::worker::{Mode, Worker};
 
 /// The smallest stack: a page for the fiber, one for its result and for what the switch needs.
 const LEAST_STACK_PAGES: usize = 2;
-const DEFAULT_STACK_BYTES: usize = 128 << 10;
 const DEFAULT_STALL: Duration = Duration::from_millis(10);
 
 /// What the workers of a runtime share.
@@ -103,8 +102,8 @@ impl Builder {
         self
     }
 
-    /// The size of a fiber's stack, rounded up to whole pages; by default 128 KiB, of which only the
-    /// pages that are used take memory.
+    /// The size of a fiber's stack, rounded up to whole pages. By default on Linux 128 KiB, of which
+    /// only the pages that are used take memory; on capOS 32 KiB, all of them.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes;
         self
@@ -182,7 +181,7 @@ impl Runtime {
         Builder {
             workers: None,
             is_elastic: true,
-            stack_bytes: DEFAULT_STACK_BYTES,
+            stack_bytes: Sys::STACK_BYTES,
             stall: DEFAULT_STALL,
             trace_events: 0,
             on_stall: Stall::warn,
@@ -343,6 +342,7 @@ impl Shared {
 
     /// Marks `worker` as blocked, and starts or wakes another in its place.
     pub fn block(self: &Shared, worker: &Worker) {
+        Sys::flush(&worker.port);
         worker.offer_lifo();
         worker.is_blocked.store(true, Ordering::Relaxed);
         let blocked = self.blocked.fetch_add(1, Ordering::AcqRel) + 1;
@@ -360,6 +360,14 @@ impl Shared {
     pub fn unblock(&self, worker: &Worker) {
         if worker.is_blocked.swap(false, Ordering::Relaxed) {
             self.blocked.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Has a worker look at what has been put into its port, if it sleeps; one that runs will.
+    #[cfg(target_os = "none")]
+    pub fn kick(&self, worker: usize) {
+        if self.idle.claim_this(worker) {
+            self.unpark(worker);
         }
     }
 

@@ -86,6 +86,8 @@ pub(crate) struct Worker {
     pub(crate) measured: Cell<(u64, u64)>,
     random: Cell<u64>,
     pub trace: TraceBuffer,
+    /// What the system has for this worker alone.
+    pub port: <Sys as Substrate>::Port,
 }
 
 // SAFETY: cells are touched by the worker's own thread only; the rest is shared by protocol.
@@ -141,6 +143,7 @@ impl Worker {
             measured: Cell::new((0, 0)),
             random: Cell::new(index as u64 * 2 + 1),
             trace: TraceBuffer::new(trace_events),
+            port: Default::default(),
         }
     }
 
@@ -260,9 +263,11 @@ impl Worker {
         Sys::watch_overflow();
         self.set_mode(Mode::Active);
         self.measured.set((Sys::now_ns(), self.counters.dispatches.load(Ordering::Relaxed)));
-        while let Some(frame) = self.pick() {
-            self.execute(frame);
-        }
+        Sys::attach(&self.port, || {
+            while let Some(frame) = self.pick() {
+                self.execute(frame);
+            }
+        });
         self.drain();
         self.set_mode(Mode::Dead);
         Sys::set_current(ptr::null());
@@ -288,6 +293,9 @@ impl Worker {
             // otherwise below.
             let switch = unsafe { (*frame.own.get()).coroutine.as_mut() }
                 .map_or(corosensei::CoroutineResult::Return(()), |coroutine| coroutine.resume(()));
+            if !Sys::HAS_GUARDS {
+                check_stack(frame, matches!(switch, corosensei::CoroutineResult::Return(())));
+            }
             if self.is_blocked.load(Ordering::Relaxed) {
                 // The fiber waits in its blocking region: then the worker is not blocked.
                 self.shared().unblock(self);
@@ -340,6 +348,7 @@ impl Worker {
             if shared.is_shutdown.load(Ordering::Relaxed) {
                 return None;
             }
+            Sys::flush(&self.port);
             let now_ns = Sys::now_ns();
             self.measure(now_ns);
             if now_ns >= shared.timers.next_ns() {
@@ -387,6 +396,14 @@ impl Worker {
             // SAFETY: only frames are in the slot.
             self.push(unsafe { frame_at(frame) });
         }
+    }
+}
+
+/// Looks whether the fiber that has just left its stack is still within it.
+fn check_stack(frame: &'static Frame, is_last: bool) {
+    // SAFETY: the worker that calls this is the fiber's owner.
+    if let Some(stack) = unsafe { (*frame.own.get()).stack } {
+        Sys::check_stack(stack.bottom, stack.top, is_last);
     }
 }
 

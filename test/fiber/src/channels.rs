@@ -1,0 +1,545 @@
+//! What each operation of a channel means: for fibers on one and more workers, and for threads.
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+
+use fiber_chan::{
+    RecvError, RecvTimeoutError, Select, SelectTimeoutError, SendError, SendTimeoutError,
+    TryRecvError, TrySendError, after, bounded, never, oneshot, select, tick, unbounded,
+};
+use fiber_nursery::nursery;
+use fiber_rt::{Condvar, Mutex, Thread, sleep, yield_now};
+
+use crate::{runtime, scaled};
+
+const SHORT: Duration = Duration::from_millis(5);
+const LONG: Duration = Duration::from_secs(1000);
+
+/// Runs `f` on one worker, on several, and on a thread that is none.
+fn everywhere(f: impl Fn() + Sync) {
+    for workers in [1, 3] {
+        runtime(workers).run(&f);
+    }
+}
+
+fn settle() {
+    for _ in 0..200 {
+        let _ = yield_now();
+    }
+}
+
+pub fn a_bounded_channel_holds_its_capacity_in_order() {
+    let check = || {
+        let (tx, rx) = bounded(3);
+        assert_eq!((tx.capacity(), rx.capacity()), (Some(3), Some(3)));
+        assert!(tx.is_empty() && !tx.is_full());
+        for i in 0..3 {
+            tx.try_send(i).unwrap();
+        }
+        assert!(rx.is_full() && tx.len() == 3);
+        assert_eq!(tx.try_send(9), Err(TrySendError::Full(9)));
+        assert_eq!(tx.send_timeout(9, SHORT), Err(SendTimeoutError::Timeout(9)));
+        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+        assert_eq!(rx.recv_timeout(SHORT), Err(RecvTimeoutError::Timeout));
+    };
+    everywhere(check);
+    check();
+}
+
+pub fn an_unbounded_channel_is_never_full() {
+    let check = || {
+        let (tx, rx) = unbounded();
+        assert_eq!(tx.capacity(), None);
+        for i in 0..1000 {
+            tx.send(i).unwrap();
+        }
+        assert!(!tx.is_full());
+        drop(tx);
+        assert!(rx.iter().eq(0..1000));
+        assert_eq!(rx.recv(), Err(RecvError::Disconnected));
+    };
+    everywhere(check);
+    check();
+}
+
+pub fn a_rendezvous_hands_over_directly() {
+    everywhere(|| {
+        let (tx, rx) = bounded::<u32>(0);
+        assert_eq!(tx.try_send(1), Err(TrySendError::Full(1)));
+        assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+        nursery(|n| {
+            n.spawn(|| tx.send(7).unwrap());
+            assert_eq!(rx.recv(), Ok(7));
+            let receiver = n.spawn(|| rx.recv());
+            settle();
+            while tx.try_send(8).is_err() {
+                let _ = yield_now();
+            }
+            assert_eq!(receiver.join().unwrap(), Ok(8));
+        });
+    });
+}
+
+pub fn the_last_sender_gone_disconnects_after_the_buffer() {
+    everywhere(|| {
+        let (tx, rx) = bounded(4);
+        let other = tx.clone();
+        tx.send(1).unwrap();
+        drop(tx);
+        other.send(2).unwrap();
+        drop(other);
+        assert_eq!((rx.recv(), rx.recv()), (Ok(1), Ok(2)));
+        assert_eq!(rx.recv(), Err(RecvError::Disconnected));
+        assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+    });
+}
+
+pub fn the_last_receiver_gone_gives_senders_their_values_back() {
+    everywhere(|| {
+        let (tx, rx) = bounded(1);
+        let other = rx.clone();
+        tx.send(1).unwrap();
+        nursery(|n| {
+            let parked = n.spawn(|| tx.send(2));
+            settle();
+            drop(rx);
+            drop(other);
+            assert_eq!(parked.join().unwrap(), Err(SendError::Disconnected(2)));
+        });
+        assert_eq!(tx.send(3), Err(SendError::Disconnected(3)));
+        assert!(tx.is_empty(), "what was buffered has been dropped");
+    });
+}
+
+pub fn close_keeps_what_was_admitted_in_order_and_nothing_else() {
+    everywhere(|| {
+        let (tx, rx) = bounded(1);
+        tx.send(0).unwrap();
+        nursery(|n| {
+            // Parked one after the other.
+            let parked: Vec<_> = (1..4)
+                .map(|i| {
+                    let tx = &tx;
+                    let handle = n.spawn(move || tx.send(i));
+                    settle();
+                    handle
+                })
+                .collect();
+            sleep(SHORT).unwrap();
+            assert!(rx.close(), "the first close closes");
+            assert!(!tx.close(), "and no other");
+            assert!(tx.is_closed() && rx.is_closed());
+            assert_eq!(tx.send(9), Err(SendError::Disconnected(9)));
+            assert_eq!(tx.try_send(9), Err(TrySendError::Disconnected(9)));
+            let mut values: Vec<_> = rx.iter().collect();
+            assert_eq!(values.remove(0), 0, "the buffer comes first");
+            assert_eq!(values, [1, 2, 3], "then the senders that waited, in order");
+            assert!(parked.into_iter().all(|handle| handle.join().unwrap() == Ok(())));
+        });
+        assert_eq!(rx.recv(), Err(RecvError::Disconnected));
+    });
+}
+
+pub fn close_ends_receivers_that_wait() {
+    everywhere(|| {
+        for capacity in [Some(0), Some(4), None] {
+            let (tx, rx) = capacity.map_or_else(unbounded::<u8>, bounded);
+            nursery(|n| {
+                let parked: Vec<_> = (0..5).map(|_| n.spawn(|| rx.recv())).collect();
+                settle();
+                tx.close();
+                for handle in parked {
+                    assert_eq!(handle.join().unwrap(), Err(RecvError::Disconnected));
+                }
+            });
+        }
+    });
+}
+
+pub fn a_cancelled_wait_gives_the_value_back_and_loses_none() {
+    everywhere(|| {
+        let (tx, rx) = bounded(1);
+        tx.send(1).unwrap();
+        nursery(|n| {
+            let sender = n.spawn(|| tx.send(2));
+            let (_other_tx, other_rx) = bounded::<u8>(1);
+            let receiver = n.spawn(move || other_rx.recv());
+            sleep(SHORT).unwrap();
+            n.cancel();
+            assert_eq!(sender.join().unwrap(), Err(SendError::Cancelled(2)));
+            assert_eq!(receiver.join().unwrap(), Err(RecvError::Cancelled));
+        });
+        // The channel does not know about nurseries.
+        assert_eq!(rx.recv(), Ok(1));
+        tx.send(3).unwrap();
+        assert_eq!(rx.recv(), Ok(3));
+    });
+}
+
+pub fn threads_and_fibers_share_channels() {
+    const ROUNDS: u32 = scaled(1000, 100);
+    let runtime = runtime(2);
+    let (to_fiber, from_thread) = bounded(0);
+    let (to_thread, from_fiber) = bounded(2);
+    let thread = Thread::spawn("asks", move || {
+        for i in 0..ROUNDS {
+            to_fiber.send(i).unwrap();
+            assert_eq!(from_fiber.recv(), Ok(i + 1));
+        }
+        to_fiber.close();
+    });
+    runtime.run(|| {
+        for value in &from_thread {
+            to_thread.send(value + 1).unwrap();
+        }
+    });
+    thread.unwrap().join();
+    // Two threads and no runtime.
+    let (tx, rx) = bounded(1);
+    let sender = Thread::spawn("sends", move || (0..ROUNDS).for_each(|i| tx.send(i).unwrap()));
+    let receiver =
+        Thread::spawn("receives", move || assert!((0..ROUNDS).all(|i| rx.recv() == Ok(i))));
+    sender.unwrap().join();
+    receiver.unwrap().join();
+}
+
+pub fn select_takes_what_is_ready_and_is_fair() {
+    everywhere(|| {
+        const VALUES: usize = scaled(1000, 300) as usize;
+        let (tx1, rx1) = bounded(VALUES);
+        let (tx2, rx2) = bounded(VALUES);
+        for i in 0..VALUES {
+            tx1.send(i).unwrap();
+            tx2.send(i).unwrap();
+        }
+        let mut counts = [0, 0];
+        for _ in 0..VALUES {
+            select! {
+                recv(rx1) -> value => { value.unwrap(); counts[0] += 1; }
+                recv(rx2) -> value => { value.unwrap(); counts[1] += 1; }
+            }
+        }
+        assert!(counts[0] > VALUES / 5 && counts[1] > VALUES / 5, "{counts:?}");
+    });
+}
+
+pub fn select_waits_for_the_first_arm() {
+    everywhere(|| {
+        for capacity in [0, 1] {
+            let (tx1, rx1) = bounded(capacity);
+            let (_tx2, rx2) = bounded::<u8>(capacity);
+            nursery(|n| {
+                n.spawn(|| {
+                    settle();
+                    tx1.send(5).unwrap();
+                });
+                let got = select! {
+                    recv(rx1) -> value => value,
+                    recv(rx2) -> _ => unreachable!(),
+                };
+                assert_eq!(got, Ok(5));
+            });
+        }
+    });
+}
+
+pub fn select_sends_and_receives() {
+    everywhere(|| {
+        for capacity in [0, 1, 4] {
+            let (tx, rx) = bounded(capacity);
+            let (out_tx, out_rx) = bounded(capacity);
+            nursery(|n| {
+                n.spawn(move || {
+                    for i in 0..100u32 {
+                        tx.send(i).unwrap();
+                    }
+                });
+                n.spawn(move || {
+                    // Everything that comes in goes out, in order, with sends as arms.
+                    let mut held = VecDeque::new();
+                    let mut is_open = true;
+                    while is_open || !held.is_empty() {
+                        let idle = never();
+                        let input = if is_open { &rx } else { &idle };
+                        match held.front().copied() {
+                            Some(next) => select! {
+                                recv(input) -> value => match value {
+                                    Ok(value) => held.push_back(value),
+                                    Err(_) => is_open = false,
+                                },
+                                send(out_tx, next) -> sent => { sent.unwrap(); held.pop_front(); }
+                            },
+                            None => match input.recv() {
+                                Ok(value) => held.push_back(value),
+                                Err(_) => is_open = false,
+                            },
+                        }
+                    }
+                });
+                assert!(out_rx.iter().eq(0..100));
+            });
+        }
+    });
+}
+
+pub fn two_selects_meet_at_a_rendezvous() {
+    everywhere(|| {
+        let (tx, rx) = bounded(0);
+        let (_a_tx, a_rx) = bounded::<u32>(0);
+        let (b_tx, _b_rx) = bounded::<u32>(0);
+        nursery(|n| {
+            let sender = n.spawn(|| {
+                for i in 0..scaled(500, 100) {
+                    select! {
+                        send(tx, i) -> sent => sent.unwrap(),
+                        send(b_tx, 1) -> _ => unreachable!(),
+                    }
+                }
+            });
+            for i in 0..scaled(500, 100) {
+                let got = select! {
+                    recv(rx) -> value => value,
+                    recv(a_rx) -> _ => unreachable!(),
+                };
+                assert_eq!(got, Ok(i));
+            }
+            sender.join().unwrap();
+        });
+    });
+}
+
+pub fn a_plain_operation_meets_a_select_at_a_rendezvous() {
+    everywhere(|| {
+        let (tx, rx) = bounded(0);
+        let (other, _keep) = bounded::<u32>(0);
+        nursery(|n| {
+            n.spawn(|| {
+                for i in 0..scaled(300, 60) {
+                    select! {
+                        send(tx, i) -> sent => sent.unwrap(),
+                        send(other, 0) -> _ => unreachable!(),
+                    }
+                }
+            });
+            for i in 0..scaled(300, 60) {
+                if i % 3 == 0 {
+                    assert_eq!(rx.recv_timeout(LONG), Ok(i));
+                } else {
+                    assert_eq!(rx.recv(), Ok(i));
+                }
+            }
+        });
+    });
+}
+
+pub fn the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself() {
+    everywhere(|| {
+        let (tx, rx) = bounded(0);
+        nursery(|n| {
+            let own = n.spawn(|| {
+                select! {
+                    recv(rx) -> value => value.map(|v: u32| v + 100),
+                    recv(rx) -> value => value.map(|v: u32| v + 200),
+                    send(tx, 1) -> _ => Err(RecvError::Disconnected),
+                }
+            });
+            settle();
+            assert!(!own.is_finished(), "it sent to itself");
+            tx.send(5).unwrap();
+            assert!(matches!(own.join().unwrap(), Ok(105 | 205)));
+        });
+    });
+}
+
+pub fn select_sees_close_timeout_default_and_cancellation() {
+    everywhere(|| {
+        let (tx, rx) = bounded::<u8>(1);
+        assert!(select! { recv(rx) -> _ => false, default => true });
+        assert!(select! { recv(rx) -> _ => false, default(SHORT) => true });
+        let mut set = Select::new();
+        set.recv(&rx);
+        assert_eq!(set.select_timeout(SHORT).unwrap_err(), SelectTimeoutError::Timeout);
+        assert!(set.try_select().is_err());
+        nursery(|n| {
+            let cancelled = n.spawn(|| select! { recv(rx) -> value => value });
+            sleep(SHORT).unwrap();
+            cancelled.cancel();
+            assert_eq!(cancelled.join().unwrap(), Err(RecvError::Cancelled));
+            let closed = n.spawn(|| select! { recv(rx) -> value => value });
+            settle();
+            tx.close();
+            assert_eq!(closed.join().unwrap(), Err(RecvError::Disconnected));
+        });
+        assert_eq!(
+            select! { recv(rx) -> value => value, default => Ok(1) },
+            Err(RecvError::Disconnected)
+        );
+        let sent = select! { send(tx, 1) -> sent => sent };
+        assert_eq!(sent, Err(SendError::Disconnected(1)));
+    });
+}
+
+pub fn a_selected_operation_that_is_dropped_loses_nothing() {
+    everywhere(|| {
+        let (tx, rx) = bounded(2);
+        tx.send(1).unwrap();
+        tx.send(2).unwrap();
+        {
+            let mut set = Select::new();
+            set.recv(&rx);
+            drop(set.select().unwrap());
+        }
+        assert_eq!((rx.recv(), rx.recv()), (Ok(1), Ok(2)));
+        {
+            let mut set = Select::new();
+            set.send(&tx);
+            drop(set.select().unwrap());
+        }
+        assert!(tx.try_send(1).is_ok() && tx.try_send(2).is_ok());
+        // At a rendezvous the receiver that was chosen goes on waiting.
+        let (tx, rx) = bounded(0);
+        nursery(|n| {
+            let receiver = n.spawn(|| rx.recv());
+            settle();
+            sleep(SHORT).unwrap();
+            let mut set = Select::new();
+            set.send(&tx);
+            drop(set.select().unwrap());
+            settle();
+            tx.send(4).unwrap();
+            assert_eq!(receiver.join().unwrap(), Ok(4));
+        });
+    });
+}
+
+pub fn many_arms_are_as_good_as_few() {
+    everywhere(|| {
+        let channels: Vec<_> = (0..20).map(|_| bounded(1)).collect();
+        nursery(|n| {
+            for (i, (tx, _)) in channels.iter().enumerate() {
+                n.spawn(move || tx.send(i).unwrap());
+            }
+            let mut seen = [false; 20];
+            for _ in 0..20 {
+                let mut set = Select::new();
+                for (_, rx) in &channels {
+                    set.recv(rx);
+                }
+                let chosen = set.select().unwrap();
+                let index = chosen.index();
+                assert_eq!(chosen.recv(&channels[index].1), Ok(index));
+                assert!(!core::mem::replace(&mut seen[index], true));
+            }
+        });
+    });
+}
+
+pub fn timers_as_receivers() {
+    let check = || {
+        let began = fiber_rt::Instant::now();
+        let when = after(SHORT).recv().unwrap();
+        assert!(when.since(began) >= SHORT && began.elapsed() >= SHORT);
+        let ticks = tick(SHORT);
+        assert!(ticks.recv().unwrap() < ticks.recv().unwrap());
+        let once = after(SHORT);
+        once.recv().unwrap();
+        assert_eq!(once.recv_timeout(SHORT), Err(RecvTimeoutError::Timeout));
+        assert_eq!(never::<u8>().recv_timeout(SHORT), Err(RecvTimeoutError::Timeout));
+        let (_tx, rx) = bounded::<u8>(0);
+        let clock = after(SHORT);
+        assert!(select! { recv(rx) -> _ => false, recv(clock) -> at => at.is_ok() });
+    };
+    everywhere(check);
+    check();
+}
+
+pub fn oneshot_carries_one_value() {
+    everywhere(|| {
+        let (tx, rx) = oneshot::channel();
+        tx.send(5).unwrap();
+        assert_eq!(rx.recv(), Ok(5));
+        let (tx, rx) = oneshot::channel::<u8>();
+        drop(tx);
+        assert_eq!(rx.recv(), Err(RecvError::Disconnected));
+        let (tx, rx) = oneshot::channel();
+        drop(rx);
+        assert_eq!(tx.send(6), Err(6));
+        nursery(|n| {
+            let (tx, rx) = oneshot::channel();
+            let waits = n.spawn(move || rx.recv());
+            settle();
+            tx.send(7).unwrap();
+            assert_eq!(waits.join().unwrap(), Ok(7));
+            let (_tx, rx) = oneshot::channel::<u8>();
+            let cancelled = n.spawn(move || rx.recv());
+            sleep(SHORT).unwrap();
+            cancelled.cancel();
+            assert_eq!(cancelled.join().unwrap(), Err(RecvError::Cancelled));
+        });
+    });
+}
+
+pub fn values_are_dropped_once() {
+    struct Counts<'a>(&'a AtomicUsize);
+    impl Drop for Counts<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let dropped = AtomicUsize::new(0);
+    everywhere(|| {
+        dropped.store(0, Ordering::Relaxed);
+        let (tx, rx) = bounded(2);
+        nursery(|n| {
+            for _ in 0..10 {
+                n.spawn(|| drop(tx.send(Counts(&dropped))));
+            }
+            settle();
+            for _ in 0..3 {
+                drop(rx.recv());
+            }
+            drop(rx);
+        });
+        drop(tx);
+        assert_eq!(dropped.load(Ordering::Relaxed), 10);
+    });
+}
+
+pub fn a_mutex_excludes_and_a_condvar_wakes() {
+    everywhere(|| {
+        let count = Mutex::new(0);
+        let changed = Condvar::new();
+        nursery(|n| {
+            for _ in 0..8 {
+                n.spawn(|| {
+                    for _ in 0..scaled(100, 20) {
+                        let mut guard = count.lock();
+                        let seen = *guard;
+                        let _ = yield_now();
+                        *guard = seen + 1;
+                    }
+                    changed.notify_all();
+                });
+            }
+            let mut guard = count.lock();
+            while *guard < 8 * scaled(100, 20) {
+                changed.wait(&mut guard).unwrap();
+            }
+            assert!(count.try_lock().is_none());
+            assert_eq!(changed.wait_timeout(&mut guard, SHORT), Ok(false));
+        });
+        assert_eq!(count.into_inner(), 8 * scaled(100, 20));
+        let held = Mutex::new(());
+        nursery(|n| {
+            let guard = held.lock();
+            let waits = n.spawn(|| held.lock_cancellable().is_err());
+            sleep(SHORT).unwrap();
+            waits.cancel();
+            assert!(waits.join().unwrap());
+            drop(guard);
+            drop(held.lock());
+        });
+    });
+}
