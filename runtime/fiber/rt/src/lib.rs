@@ -66,6 +66,8 @@ mod packet;
 #[cfg(not(loom))]
 mod pool;
 #[cfg(not(loom))]
+mod prefetch;
+#[cfg(not(loom))]
 mod root;
 #[cfg(not(loom))]
 mod runtime;
@@ -81,6 +83,8 @@ mod timer;
 mod trace;
 #[cfg(not(loom))]
 mod wait;
+#[cfg(not(loom))]
+mod wheel;
 #[cfg(not(loom))]
 mod worker;
 

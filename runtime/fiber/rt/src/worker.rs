@@ -10,7 +10,6 @@ use crate::frame::{Frame, Switch, frame_at};
 use crate::runtime::Shared;
 use crate::scope;
 use crate::substrate::{Substrate, Sys};
-use crate::timer::NEVER;
 use crate::trace::{Event, TraceBuffer};
 use crate::wait::check;
 
@@ -341,8 +340,9 @@ impl Worker {
             }
             let now_ns = Sys::now_ns();
             self.measure(now_ns);
-            if now_ns >= shared.timers.next_ns() {
-                shared.timers.fire(now_ns);
+            let turn = (picks / GLOBAL_INTERVAL) as usize;
+            if now_ns >= shared.timers.soonest_ns(self.index, turn) {
+                shared.timers.fire_soonest(self.index, turn, now_ns);
             }
             if let Some(frame) = shared.global.pop(0, |_| {}) {
                 return Some(frame);
@@ -385,20 +385,6 @@ impl Worker {
         if let Some(frame) = self.lifo.take() {
             // SAFETY: only frames are in the slot.
             self.push(unsafe { frame_at(frame) });
-        }
-    }
-}
-
-impl Shared {
-    /// Fires due timers, if there may be any.
-    #[inline]
-    pub fn poll_timers(&self) {
-        let next = self.timers.next_ns();
-        if next != NEVER {
-            let now = Sys::now_ns();
-            if now >= next {
-                self.timers.fire(now);
-            }
         }
     }
 }
