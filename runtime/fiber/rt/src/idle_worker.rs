@@ -65,6 +65,7 @@ impl Worker {
     /// Looks everywhere else, and sleeps if there is nothing; `None` ends the worker.
     #[cold]
     pub(crate) fn pick_elsewhere(&self) -> Option<&'static Frame> {
+        self.forget_last();
         let shared = self.shared();
         // A claimed worker counts as searching already.
         let mut is_searching = false;
