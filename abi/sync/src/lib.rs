@@ -4,10 +4,12 @@
 //! nothing; under `cfg(loom)` they are loom's, so a model explores the very code that runs.
 //! Concurrent crates take their atomics and interior mutability from here and nowhere else.
 //!
-//! Also here, because it needs `unsafe`: [`BlockMemory`], the ring block in real memory. It is
-//! not modelled; `abi/ring` reaches it through a trait that models implement for themselves.
+//! Also here, because they need `unsafe`: [`AtomicRef`], a shared place for a reference, and
+//! [`BlockMemory`], the ring block in real memory. That is not modelled; `abi/ring` reaches it
+//! through a trait that models implement for themselves.
 #![cfg_attr(not(loom), no_std)]
 
+mod atomic_ref;
 mod block;
 pub mod cell;
 #[cfg(loom)]
@@ -15,6 +17,7 @@ mod checked_cell;
 #[cfg(loom)]
 mod model;
 
+pub use atomic_ref::AtomicRef;
 pub use block::BlockMemory;
 #[cfg(loom)]
 pub use checked_cell::CheckedCell;

@@ -3,7 +3,7 @@
 use crate::complete::complete;
 use crate::enter::Caller;
 use crate::object::Object;
-use crate::process::{Party, Process};
+use crate::process::{Fit, Party, Process};
 use crate::sched;
 use crate::system::{System, the};
 use crate::thread::Thread;
@@ -164,7 +164,7 @@ fn take_name(thread: &'static Thread) -> Option<Party> {
     thread.park_cell.store(0, Ordering::Relaxed);
     let cell = (name as u32).checked_sub(1)?;
     let key = ThreadKey { slot: thread.slot(), generation: (name >> 32) as u32 };
-    Some(Party { thread: key, cell, room: 0 })
+    Some(Party { thread: key, cell, room: Fit::NONE })
 }
 
 /// Completes a claimed wait.

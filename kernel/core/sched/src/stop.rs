@@ -108,10 +108,10 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         if self.current() != Some(item) {
             return Err(Error::NotCurrent);
         }
-        match entity.activity {
-            Activity::Running => Ok(()),
-            is => Err(Error::Activity { is }),
+        if entity.activity != Activity::Running {
+            return Err(Error::Activity { is: entity.activity });
         }
+        Ok(())
     }
 
     /// Ends the current thread's run; it is nowhere afterwards.

@@ -167,41 +167,6 @@ fn two_wakers() {
     explore("park, 2 wakers", || one_thread_and_wakers::<StateWord>(2));
 }
 
-/// A waker that runs the thread itself takes it by `claim`; at most one of claim and wake wins.
-#[test]
-fn claim_against_wake() {
-    explore("claim against wake", || {
-        let world = World::<StateWord>::new();
-        let claimer = {
-            let world = world.clone();
-            thread::spawn(move || {
-                let ticket = {
-                    let mut condition = world.condition.lock().unwrap();
-                    condition.0 = true;
-                    condition.1
-                };
-                let Some(ticket) = ticket else { return };
-                if world.protocol.claim(GENERATION, ticket).is_ok() {
-                    assert_eq!(world.enqueued.load(Relaxed), 0, "enqueued twice");
-                    assert_eq!(world.on_stack.load(Relaxed), 0, "run on two stacks");
-                    assert_eq!(world.registers.load(Relaxed), 42, "run with old registers");
-                    world.resumed.store(true, Relaxed);
-                } else if world.protocol.wake(GENERATION, ticket) == Ok(WakeVerdict::Enqueue) {
-                    world.enqueue_and_run();
-                }
-            })
-        };
-        let waker = {
-            let world = world.clone();
-            thread::spawn(move || world.wake())
-        };
-        world.park();
-        claimer.join().unwrap();
-        waker.join().unwrap();
-        world.check_end();
-    });
-}
-
 /// Two CPUs hold the same name, one from the queue and one from an old hint: one runs it.
 #[test]
 fn two_pickers() {

@@ -69,10 +69,6 @@ impl Ticket {
     pub const fn number(self) -> u32 {
         self.0
     }
-
-    const fn next(self) -> Self {
-        Self::new(self.0.wrapping_add(1))
-    }
 }
 
 /// A state word's value.
@@ -84,6 +80,8 @@ const KILL: u64 = 1 << 3;
 const PENDING: u64 = 1 << 4;
 const TICKET_SHIFT: u32 = 8;
 const GENERATION_SHIFT: u32 = 32;
+const TICKET_FIELD: u64 = (Ticket::MASK as u64) << TICKET_SHIFT;
+const GENERATION_FIELD: u64 = u64::MAX << GENERATION_SHIFT;
 
 /// The thread or the wait that was meant is over. Nothing changed, and nothing is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,6 +265,14 @@ impl Word {
         self.0 & PENDING != 0
     }
 
+    /// Whether it waits, or is about to and nothing has ended the wait yet.
+    #[inline]
+    pub const fn is_waiting(self) -> bool {
+        let (parking, parked) = (State::Parking as u64, State::Parked as u64);
+        let now = self.0 & (STATE_MASK | PENDING);
+        now == parking || now == parked
+    }
+
     #[inline]
     const fn with_state(self, state: State) -> Self {
         Self(self.0 & !(STATE_MASK | PENDING) | state as u64)
@@ -326,9 +332,25 @@ impl Word {
         if self.is_killed() {
             return Ok((self, ParkVerdict::Die));
         }
-        let ticket = self.ticket().next();
-        let next = Self::compose(State::Parking, self.generation(), ticket, false, false);
-        Ok((next, ParkVerdict::Parking(ticket)))
+        let next = self.with_ticket_after(State::Parking);
+        Ok((next, ParkVerdict::Parking(next.ticket())))
+    }
+
+    /// In another state, with the next ticket and no marks.
+    #[inline(always)]
+    const fn with_ticket_after(self, state: State) -> Self {
+        let ticket = self.0.wrapping_add(1 << TICKET_SHIFT) & TICKET_FIELD;
+        Self(self.0 & GENERATION_FIELD | ticket | state as u64)
+    }
+
+    /// Running → Parking with the next ticket, if nobody has killed it: what
+    /// [`begin_park`](Self::begin_park) does of a thread that goes on living.
+    #[inline(always)]
+    pub const fn begins_at_once(self) -> Option<Self> {
+        if self.0 & (STATE_MASK | KILL | PENDING) != State::Running as u64 {
+            return None;
+        }
+        Some(self.with_ticket_after(State::Parking))
     }
 
     /// Parking → Running.
@@ -352,6 +374,16 @@ impl Word {
         })
     }
 
+    /// Parking → Parked, if nothing came in between: what [`commit_park`](Self::commit_park) does of a
+    /// wait that is made.
+    #[inline]
+    pub const fn parks_at_once(self) -> Option<Self> {
+        if self.0 & (STATE_MASK | KILL | PENDING) != State::Parking as u64 {
+            return None;
+        }
+        Some(self.with_state(State::Parked))
+    }
+
     /// Parked → Runnable, or marks a Parking thread; refused unless it is in that very wait.
     #[inline]
     pub fn wake(self, generation: u32, ticket: Ticket) -> Result<(Self, WakeVerdict), Stale> {
@@ -365,11 +397,16 @@ impl Word {
         }
     }
 
-    /// Parked → Running, for a waker that runs the thread itself, now and here.
+    /// Parked → Running, for a waker that runs the thread itself, now and here; whichever wait it
+    /// is in.
     #[inline]
-    pub fn claim(self, generation: u32, ticket: Ticket) -> Result<Self, Stale> {
-        let parked = Self::compose(State::Parked, generation, ticket, false, false);
-        if self == parked { Ok(self.with_state(State::Running)) } else { Err(Stale) }
+    pub const fn claim(self, generation: u32) -> Result<Self, Stale> {
+        let parked = (generation as u64) << GENERATION_SHIFT | State::Parked as u64;
+        if self.0 & !TICKET_FIELD == parked {
+            Ok(self.with_state(State::Running))
+        } else {
+            Err(Stale)
+        }
     }
 
     /// Sets KILL; a Parked thread becomes Runnable with it.

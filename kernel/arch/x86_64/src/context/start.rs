@@ -3,6 +3,7 @@
 //! A new context's stack looks as if it had been interrupted in user mode before its first
 //! instruction and then switched away from, so the switch needs no special case.
 
+use super::switch::first;
 use crate::cpu;
 use crate::trap::{TrapFrame, trap_return};
 use core::arch::{asm, naked_asm};
@@ -59,10 +60,10 @@ impl UserStart {
     }
 }
 
-/// What the switch pops: R15, R14, R13, R12, RBX, RBP, and where it returns to.
+/// What the switch finds: where it goes on, where that returns to, and the frame of the interrupt.
 #[repr(C)]
 struct Saved {
-    callee_saved: [u64; 6],
+    goes_on: u64,
     returns_to: u64,
     frame: TrapFrame,
 }
@@ -79,7 +80,8 @@ pub(super) unsafe fn push(top: u64, start: &UserStart) -> u64 {
     frame.registers.rcx = start.ring;
     frame.registers.r8 = start.capset;
     let begin: unsafe extern "C" fn() = begin;
-    let saved = Saved { callee_saved: [0; 6], returns_to: begin as usize as u64, frame };
+    let goes_on = first as *const () as u64;
+    let saved = Saved { goes_on, returns_to: begin as usize as u64, frame };
     let at = top - size_of::<Saved>() as u64;
     // SAFETY: by the contract; the size is a multiple of 8.
     unsafe { (at as *mut Saved).write(saved) };
