@@ -17,6 +17,7 @@ UNSAFE_FOLDERS = [
     "kernel/mm",
     "kernel/smp",
     "platforms/loader",
+    "runtime/fiber/bench/meter",
     "runtime/fiber/chan",
     "runtime/fiber/rt",
     "runtime/rt",
@@ -37,6 +38,7 @@ UNSAFE_FOLDERS = [
 _MAY_PANIC_FOLDERS = [
     "platforms/image",
     "platforms/qemu",
+    "runtime/fiber/bench",
     "schema/compiler",
     "test",
 ]
