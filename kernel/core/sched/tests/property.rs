@@ -8,8 +8,8 @@ mod map;
 #[path = "property/model.rs"]
 mod model;
 
-use core_sched::{Activity, CpuId, DirectOffer, Entity, Error, MayRun, Pick, Queue, Requeue};
 use core_sched::balance;
+use core_sched::{Activity, CpuId, DirectOffer, Entity, Error, MayRun, Pick, Queue, Requeue};
 use core_sched_policy::{AnyPolicy, LatencyClass, PolicyKind, Share, VirtualTime, Weight};
 use map::{BASE, Map};
 use model::{Model, Slow};

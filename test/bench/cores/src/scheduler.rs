@@ -59,7 +59,7 @@ fn queue(bench: &Bench, kind: PolicyKind, threads: u64) {
         let mut guard = queue.lock();
         let _ = black_box(guard.wake(sleeper, now_ns).unwrap());
         let aside = guard.with(sleeper, |q, i, e| q.set_aside(i, e, now_ns));
-        let _ = black_box(aside.unwrap());
+        black_box(aside).unwrap();
     });
 }
 
