@@ -51,7 +51,7 @@ _OS = {
 }
 
 _LINTS = [
-    "--check-cfg=cfg(checked,measure,loom,fuzzing,test)",
+    "--check-cfg=cfg(checked,measure,loom,shuttle,fuzzing,test)",
     "-Dwarnings",
     "-Dunsafe_op_in_unsafe_fn",
     "-Dmissing_docs",
@@ -64,7 +64,7 @@ _LINTS = [
 
 # What user input could reach must not be able to panic.
 _NO_PANIC_LINTS = [
-    "--check-cfg=cfg(checked,measure,loom,fuzzing,test)",
+    "--check-cfg=cfg(checked,measure,loom,shuttle,fuzzing,test)",
     "-Dclippy::unwrap_used",
     "-Dclippy::expect_used",
     "-Dclippy::panic",
@@ -164,7 +164,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       **kwargs: as for rust_library.
     """
     _check_deps(deps)
-    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
     rust_library(
         name = name,
         srcs = srcs,
@@ -196,7 +196,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
       **kwargs: as for rust_binary.
     """
     _check_deps(deps)
-    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
     flags = lint_flags() + rustc_flags
     if runs_on == "loader":
         flags += ["-Clink-arg=/Brepro", "-Clink-arg=/DEBUG:NONE"]
@@ -293,6 +293,38 @@ def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, siz
         visibility = ["//visibility:public"],
     )
 
+def capos_shuttle_test(name, srcs, deps, size = "medium", **kwargs):
+    """Runs a model under many random schedules, each with its seed: for more threads than loom explores.
+
+    The sources and all their crates are compiled with cfg(loom) and cfg(shuttle): //abi/sync is
+    shuttle's then, and everything else is as in a loom model.
+
+    Args:
+      name: target name.
+      srcs: the models, as #[test] functions that call abi_sync::explore.
+      deps: crates.
+      size: as for any Bazel test.
+      **kwargs: as for rust_test.
+    """
+    _check_deps(deps)
+    rust_test(
+        name = name + ".program",
+        srcs = srcs,
+        crate_name = name.replace("-", "_"),
+        edition = "2024",
+        rustc_flags = lint_flags(is_test = True),
+        tags = ["manual"],
+        deps = deps,
+        **kwargs
+    )
+    variant_test(
+        name = name,
+        size = size,
+        program = ":" + name + ".program",
+        variant = "shuttle",
+        visibility = ["//visibility:public"],
+    )
+
 def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
     """A coverage-guided fuzz target (libFuzzer), and a test that replays its corpus.
 
@@ -341,7 +373,8 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
 
     `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
     (property tests against a model among them); `name_<file>` for each loom/<file>.rs, a loom
-    model; `name_<file>` for each fuzz/<file>.rs, a fuzz target with its corpus in
+    model; `name_<file>` for each shuttle/<file>.rs, a model under random schedules; `name_<file>`
+    for each fuzz/<file>.rs, a fuzz target with its corpus in
     fuzz/corpus/name_<file>/. A test or model may have modules of its own in tests/<file>/ or
     loom/<file>/.
 
@@ -370,6 +403,12 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
             name = name + "_" + stem,
             srcs = [model] + native.glob(["loom/%s/*.rs" % stem], allow_empty = True),
             crate_root = model,
+            deps = [":" + name] + deps + proof_deps,
+        )
+    for model in native.glob(["shuttle/*.rs"], allow_empty = True):
+        capos_shuttle_test(
+            name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
+            srcs = [model],
             deps = [":" + name] + deps + proof_deps,
         )
     for fuzz in native.glob(["fuzz/*.rs"], allow_empty = True):

@@ -1,4 +1,4 @@
-"""Host programs built in a variant of the whole crate graph: under loom, for a fuzzer, to be timed.
+"""Host programs built in a variant of the whole crate graph: under loom or shuttle, for a fuzzer, to be timed.
 
 All need every crate compiled with other flags, not just the one under test, so they are
 transitions; a program and its variant never share an object file.
@@ -27,6 +27,8 @@ _VARIANTS = {
     "bench": BENCH_FLAGS,
     "fuzz": _FUZZ_FLAGS,
     "loom": PROFILES["checked"] + ["--cfg=loom"],
+    # What is a model under loom is one here, too.
+    "shuttle": PROFILES["checked"] + ["--cfg=loom", "--cfg=shuttle"],
 }
 
 def _variant_transition_impl(_settings, attr):

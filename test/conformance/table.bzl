@@ -647,6 +647,7 @@ PROOFS = {
         "//test/fiber:linux",
         "//runtime/fiber/chan:fiber_chan_histories",
         "//runtime/fiber/chan:fiber_chan_channels",
+        "//runtime/fiber/chan:fiber_chan_mixed",
     ],
     "F9": [
         "//test/fiber:linux",
@@ -658,6 +659,7 @@ PROOFS = {
     "F11": [
         "//test/fiber:linux",
         "//runtime/fiber/core:fiber_core_test",
+        "//runtime/fiber/core:fiber_core_workers",
     ],
     "F12": [
         "//runtime/fiber/rt:fiber_rt_workers",
@@ -678,7 +680,7 @@ PROOFS = {
     "F15": [
         "//test/fiber:linux",
         "//runtime/fiber/chan:fiber_chan_channels",
-        "//runtime/fiber/chan:fiber_chan_select",
+        "//runtime/fiber/chan:fiber_chan_mixed",
     ],
     "F17": [
         "//runtime/fiber/rt:fiber_rt_workers",
@@ -689,6 +691,7 @@ PROOFS = {
         "//runtime/fiber/core:fiber_core_sleep",
         "//test/fiber:linux",
         "//test/qemu/fiber:fiber_4r_release",
+        "//runtime/fiber/core:fiber_core_workers",
     ],
     "F19": [
         "//test/fiber:linux",

@@ -37,7 +37,10 @@ impl World {
     /// CPU 1 steals from CPU 0, remove before publish.
     fn steal(&self) {
         let mut source = self.queues[0].lock();
-        let Some(item) = source.look().to_steal(|_| true) else { return };
+        let Some(item) = source.look().to_steal(|item| item.0.thread() == self.node.thread())
+        else {
+            return;
+        };
         let lag = source.send(item.0, cpu(1), 1).unwrap();
         drop(source);
         let _ = self.queues[1].lock().with(item.0, |q, i, e| q.enqueue(i, e, lag, 1)).unwrap();
@@ -45,7 +48,8 @@ impl World {
 
     /// The mutant: what it saw in the other queue it starts, without taking it out.
     fn start_what_it_saw(&self) {
-        let seen = self.queues[0].lock().look().to_steal(|_| true).is_some();
+        let is_it = |item: smp_rq::NodeRef<'_>| item.0.thread() == self.node.thread();
+        let seen = self.queues[0].lock().look().to_steal(is_it).is_some();
         if seen {
             self.ends.fetch_add(1, Ordering::Relaxed);
         }
@@ -105,10 +109,20 @@ fn enqueue_steal_and_run(steal: fn(&World)) {
     });
 }
 
-/// The current thread of CPU 0 yields to the one that waits while CPU 1 takes that one away.
 #[test]
-fn a_yield_and_a_steal_start_it_once() {
-    abi_sync::model(|| {
+fn enqueue_steal_and_run_start_it_once() {
+    enqueue_steal_and_run(World::steal);
+}
+
+#[test]
+#[should_panic(expected = "started or removed once")]
+fn a_mutant_thief_that_does_not_take_it_out_is_caught() {
+    enqueue_steal_and_run(World::start_what_it_saw);
+}
+
+/// The current thread of CPU 0 yields to the one that waits while CPU 1 takes that one away.
+fn yield_and_steal(steal: fn(&World)) {
+    abi_sync::model(move || {
         let world = World::new();
         let yielder: &'static Node = Box::leak(Box::new(Node::new(8, Share::default(), cpu(0))));
         let _ = world.queues[0].lock().wake(yielder, 0).unwrap();
@@ -126,11 +140,7 @@ fn a_yield_and_a_steal_start_it_once() {
             Err(error) => assert_eq!(error, Error::NotHere, "nobody waits any more"),
         });
         let thief = thread::spawn(move || {
-            let mut source = b.queues[0].lock();
-            let Some(item) = source.look().to_steal(|item| item.0.thread() == 7) else { return };
-            let lag = source.send(item.0, cpu(1), 1).unwrap();
-            drop(source);
-            let _ = b.queues[1].lock().with(item.0, |q, i, e| q.enqueue(i, e, lag, 1)).unwrap();
+            steal(&b);
             b.run(1);
         });
         owner.join().unwrap();
@@ -140,14 +150,14 @@ fn a_yield_and_a_steal_start_it_once() {
 }
 
 #[test]
-fn enqueue_steal_and_run_start_it_once() {
-    enqueue_steal_and_run(World::steal);
+fn a_yield_and_a_steal_start_it_once() {
+    yield_and_steal(World::steal);
 }
 
 #[test]
 #[should_panic(expected = "started or removed once")]
-fn a_mutant_thief_that_does_not_take_it_out_is_caught() {
-    enqueue_steal_and_run(World::start_what_it_saw);
+fn a_mutant_thief_of_the_one_yielded_to_is_caught() {
+    yield_and_steal(World::start_what_it_saw);
 }
 
 fn removal(remove: fn(&World)) {
