@@ -24,7 +24,7 @@ pub fn a_fiber_borrows_and_its_result_is_joined() {
     for runtime in runtimes() {
         let text = String::from("outside");
         let length = runtime.run(|| {
-            let local = vec![1, 2, 3];
+            let local = [1, 2, 3];
             nursery(|n| {
                 let sum = n.spawn(|| local.iter().sum::<usize>());
                 let length = n.spawn(|| text.len());
