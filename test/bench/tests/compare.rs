@@ -5,7 +5,7 @@ use bench::{Accepted, Figure, Finding, bars::BARS, compare, figures, table};
 
 const LOCK: &str = "c9e9f9c7b41e0fd1";
 
-/// The lines a run leaves, with every median at half of its bar, or at twice one that is not met.
+/// The lines a run leaves, with every median at half of its bar.
 fn recorded() -> String {
     let mut lines = String::from(
         "{\"test\":\"other.test\",\"name\":\"n\",\"value\":1,\"unit\":\"x\",\"profile\":\"release\",\"lane\":\"deterministic\",\"cpus\":1}\n",
