@@ -159,7 +159,10 @@ mutant!(WakerEnqueuesTheParking {
         }
     }
     fn dispatch(&self) {
-        let _ = StateWord::dispatch(&self.0);
+        // Whoever has it runs it, whatever the word says.
+        if self.0.load().state() == State::Runnable {
+            let _ = StateWord::dispatch(&self.0);
+        }
     }
 } rest { begin, commit, cancel });
 
