@@ -1,7 +1,6 @@
 //! Nurseries: borrowing, results, cancellation, deadlines.
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
