@@ -18,8 +18,7 @@
 use abi_sync::atomic::{AtomicU64, Ordering};
 
 use crate::word::{
-    CancelVerdict, CommitVerdict, Misuse, NEXT_TICKET, ParkVerdict, Stale, State, Ticket,
-    WakeVerdict, Word,
+    CancelVerdict, CommitVerdict, Misuse, ParkVerdict, Stale, State, Ticket, WakeVerdict, Word,
 };
 
 /// What is added to a word that goes from one state to another.
@@ -83,34 +82,32 @@ impl StateWord {
     }
 
     /// Applies `step`, which its one caller may take whatever others do to the word's other bits: as
-    /// one addition of `by`, without a look before and a loop after. Taken back if the rule says that
-    /// the word is not to change; what others could see meanwhile has no ticket anybody knows, or is a
-    /// defect anyway.
+    /// one addition, without a look before and a loop after. These two are on the way of every switch.
+    /// A step the rule refuses is a defect of the runtime; it is taken back, as others' bits stay.
     #[inline]
-    fn step_by<V>(
+    fn step_by(
         &self,
         by: u64,
-        step: impl Fn(Word) -> Result<(Word, V), Misuse>,
-    ) -> Result<V, Misuse> {
+        step: impl Fn(Word) -> Result<(Word, ()), Misuse>,
+    ) -> Result<(), Misuse> {
         // AcqRel: the module's text names the partners.
         let before = Word::from_bits(self.0.fetch_add(by, Ordering::AcqRel));
-        let stepped = step(before);
-        match &stepped {
-            Ok((after, _)) if *after != before => {
+        match step(before) {
+            Ok((after, ())) => {
                 debug_assert_eq!(after.to_bits(), before.to_bits().wrapping_add(by));
+                Ok(())
             }
-            _ => {
-                // Release: as above. Others may have set their bits meanwhile, which stay.
+            Err(misuse) => {
                 self.0.fetch_sub(by, Ordering::AcqRel);
+                Err(misuse)
             }
         }
-        stepped.map(|(_, verdict)| verdict)
     }
 
     /// Makes a new fiber runnable; the spawner then publishes it in one place, once.
     #[inline]
     pub fn start(&self) -> Result<(), Misuse> {
-        self.step_by(from_to(State::Init, State::Runnable), Word::start)
+        self.transition(Word::start)
     }
 
     /// Takes a picked fiber. By whoever took it out of its queue or slot.
@@ -128,7 +125,7 @@ impl StateWord {
     /// Announces a wait. By the fiber itself, on its own stack.
     #[inline]
     pub fn begin_park(&self) -> Result<ParkVerdict, Misuse> {
-        self.step_by(from_to(State::Running, State::Parking) + NEXT_TICKET, Word::begin_park)
+        self.transition(Word::begin_park)
     }
 
     /// Takes the announcement back. By the fiber itself.
@@ -166,8 +163,7 @@ impl StateWord {
     /// Ends a fiber. By its worker, after the last switch.
     #[inline]
     pub fn finish(&self, has_run: bool) -> Result<(), Misuse> {
-        let end = if has_run { State::Done } else { State::Cancelled };
-        self.step_by(from_to(State::Running, end), |word| word.finish(has_run))
+        self.transition(|word| word.finish(has_run))
     }
 
     /// Makes an ended fiber's frame ready for another. By whoever gives it to the pool.
