@@ -4,8 +4,8 @@
 //! ownership is revoked; two SQEs. `hand_over`: a poller that was revoked tries once more while
 //! the thread makes another the owner. `sole_consumer`: the thread looks once for its only SQE
 //! while a poller tries once and is revoked. Each SQE is consumed exactly once, and a stale poller
-//! consumes none. The mutants begin without comparing the generation, and without looking at the
-//! owner.
+//! consumes none. The mutants: a timer that asks no owner, a poller that begins without comparing
+//! the generation, and a thread that does not look at the owner.
 use abi_ring::{Accepted, Ended, KernelRing, Pass, PollerToken, Refusal, Sole, UserRing, Visitor};
 use abi_ring_testing::{LIMIT, ModelMemory, Weakness};
 use abi_sync::{Arc, explore, thread};
@@ -30,9 +30,8 @@ fn one(pass: Result<Pass<'_, ModelMemory>, Refusal>) -> Vec<u64> {
     pass.next().into_iter().map(|Accepted { credit, .. }| credit.into_bits()).collect()
 }
 
-#[test]
-fn one_consumer() {
-    explore("owner", || {
+fn consumers(name: &str, timer: fn(&Ring) -> Vec<u64>) {
+    explore(name, move || {
         let ring = ring_with(2);
         let token = ring.begin(Visitor::Syscall).unwrap().hand_over().unwrap();
         let id = token.id();
@@ -42,7 +41,7 @@ fn one_consumer() {
         };
         let timer = {
             let ring = ring.clone();
-            thread::spawn(move || one(ring.begin(Visitor::Timer)))
+            thread::spawn(move || timer(&ring))
         };
         let ended = ring.revoke(id);
         assert_ne!(ended, Ended::Stale);
@@ -55,6 +54,19 @@ fn one_consumer() {
         }
         taken.sort_unstable();
         assert_eq!(taken, [1, 2], "each SQE is consumed once");
+    });
+}
+
+#[test]
+fn one_consumer() {
+    consumers("owner", |ring| one(ring.begin(Visitor::Timer)));
+}
+
+#[test]
+#[should_panic(expected = "each SQE is consumed once")]
+fn mutant_that_asks_no_owner() {
+    consumers("mutant: asks nobody", |ring| {
+        ring.take_unasked().into_iter().map(|taken| taken.credit.into_bits()).collect()
     });
 }
 

@@ -149,6 +149,16 @@ impl<M: Memory> KernelRing<M> {
     }
 }
 
+#[cfg(loom)]
+impl<M: Memory> KernelRing<M> {
+    /// A planted mutant: what a visitor consumes that asks no owner and ends no pass.
+    pub fn take_unasked(&self) -> Option<Accepted> {
+        let mut pass =
+            core::mem::ManuallyDrop::new(Pass::new(self, RING_BATCH_TIMER, false, false));
+        pass.next()
+    }
+}
+
 impl<'r, M: Memory> Pass<'r, M> {
     #[inline]
     fn new(ring: &'r KernelRing<M>, limit: u32, own_thread: bool, is_polled: bool) -> Self {

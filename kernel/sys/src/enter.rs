@@ -10,7 +10,6 @@ use crate::thread::{OwnRing, Thread};
 use crate::{fastpath, ipc, object, park, sched, timers};
 use abi_ring::{Credit, Head, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
 use abi_types::{CapSlot, EnterFlags, EnterResult, NEVER, Opcode, Status};
-use core_sched::Requeue;
 use core_thread::{ParkVerdict, ResumeVerdict};
 use kernel_mm::space::PinnedRing;
 use smp_pending::{Operation, Target};
@@ -156,13 +155,20 @@ fn yield_alone(
         && at.is_yield()
     {
         caller.finish(sole.take(at.user_data()), &Outcome::plain(Status::Ok));
-        sched::give_way(system, me, thread, Requeue::Yielded);
+        sched::yield_to_first(system, me, thread);
         let count = ring.kernel.count();
         if count != 0 {
             return leave(caller, system.here(), count);
         }
     }
     dispatch_and_wait(thread, ring, system, 1, NEVER)
+}
+
+/// A YIELD of a pass that may have more to do.
+#[inline(never)]
+fn yield_among_others(caller: &Caller<'_>, credit: Credit) {
+    caller.finish(credit, &Outcome::plain(Status::Ok));
+    sched::yield_cpu(caller.system, caller.system.here(), caller.thread);
 }
 
 /// The general path.
@@ -237,8 +243,7 @@ fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
         } else if let Some(request) = at.park() {
             park::park(caller, credit, request);
         } else if at.is_yield() {
-            caller.finish(credit, &Outcome::plain(Status::Ok));
-            sched::give_way(caller.system, caller.system.here(), caller.thread, Requeue::Yielded);
+            yield_among_others(caller, credit);
         } else {
             dispatch(caller, credit, &at);
         }
@@ -279,10 +284,7 @@ fn dispatch(caller: &Caller<'_>, credit: Credit, at: &Head) {
         }
         Request::Park(request) => park::park(&caller, credit, request),
         Request::Unpark(request) => park::unpark(&caller, credit, request),
-        Request::Yield => {
-            caller.finish(credit, &Outcome::plain(Status::Ok));
-            sched::give_way(caller.system, caller.system.here(), caller.thread, Requeue::Yielded);
-        }
+        Request::Yield => yield_among_others(&caller, credit),
         #[cfg(measure)]
         Request::ParkBench => caller.finish(credit, &Outcome::plain(Status::Woken)),
     }

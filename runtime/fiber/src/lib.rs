@@ -7,7 +7,7 @@
 pub use fiber_chan::select;
 pub use fiber_nursery::{JoinError, JoinHandle, Nursery, SpawnError, nursery, spawn};
 pub use fiber_rt::{
-    BuildError, Builder, Cancelled, Dump, FiberInfo, Instant, Runtime, Stall, Stats, Trace,
+    BuildError, Builder, Cancelled, Dump, FiberInfo, Instant, Runtime, Stall, Stats, Thread, Trace,
     WorkerStats, blocking, is_cancelled, name, shield, sleep, sleep_until, yield_now,
 };
 
@@ -27,3 +27,7 @@ pub use fiber_chan::oneshot;
 pub mod sync {
     pub use fiber_rt::{Condvar, Mutex, MutexGuard};
 }
+
+/// Calls and other operations of capOS that only the fiber waits for.
+#[cfg(target_os = "none")]
+pub use fiber_rt::ring;

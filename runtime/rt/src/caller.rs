@@ -26,6 +26,12 @@ pub const LARGE_WORDS: usize = 128;
 #[derive(Debug)]
 pub struct Caller<'io, const WORDS: usize = INLINE_WORDS, M = BlockMemory, K = Kernel> {
     io: &'io Io<M, K>,
+    exchange: Exchange<WORDS>,
+}
+
+/// Memory for the parameters and the results of one call at a time, whoever submits and waits.
+#[derive(Debug)]
+pub struct Exchange<const WORDS: usize = INLINE_WORDS> {
     message: [u64; WORDS],
     transfers: [CapSlot; MAX_TRANSFERS as usize],
     results_by_address: bool,
@@ -57,20 +63,52 @@ impl<M: Memory, K: Enter> Io<M, K> {
 }
 
 impl<'io, const WORDS: usize, M: Memory, K: Enter> Caller<'io, WORDS, M, K> {
-    const HOLDS_AN_INLINE_SLOT: () = assert!(WORDS >= INLINE_WORDS);
-
     /// Parameters of up to `WORDS` words, results inline.
     pub const fn new(io: &'io Io<M, K>) -> Self {
-        let () = Self::HOLDS_AN_INLINE_SLOT;
-        let transfers = [CapSlot::NONE; MAX_TRANSFERS as usize];
-        Self { io, message: [0; WORDS], transfers, results_by_address: false }
+        Self { io, exchange: Exchange::new() }
     }
 
     /// Parameters and results of up to `WORDS` words.
     pub const fn large(io: &'io Io<M, K>) -> Self {
-        let mut caller = Self::new(io);
-        caller.results_by_address = true;
-        caller
+        Self { io, exchange: Exchange::large() }
+    }
+}
+
+impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M, K> {
+    fn call<P: Encode>(
+        &mut self,
+        target: CapSlot,
+        method: u16,
+        params: &P,
+        transfers: &[Transfer],
+    ) -> Result<Reply<'_>, Status> {
+        let io = self.io;
+        let run = |sqe, payload: &[u64], inline: &mut _| io.run(sqe, payload, inline);
+        self.exchange.call(run, target, method, params, transfers)
+    }
+}
+
+impl<const WORDS: usize> Default for Exchange<WORDS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const WORDS: usize> Exchange<WORDS> {
+    const HOLDS_AN_INLINE_SLOT: () = assert!(WORDS >= INLINE_WORDS);
+
+    /// Parameters of up to `WORDS` words, results inline.
+    pub const fn new() -> Self {
+        let () = Self::HOLDS_AN_INLINE_SLOT;
+        let transfers = [CapSlot::NONE; MAX_TRANSFERS as usize];
+        Self { message: [0; WORDS], transfers, results_by_address: false }
+    }
+
+    /// Parameters and results of up to `WORDS` words.
+    pub const fn large() -> Self {
+        let mut exchange = Self::new();
+        exchange.results_by_address = true;
+        exchange
     }
 
     /// Writes descriptors behind `length` bytes of payload; returns the words of both.
@@ -116,11 +154,13 @@ impl<'io, const WORDS: usize, M: Memory, K: Enter> Caller<'io, WORDS, M, K> {
             transfers: self.transfers.get(..count).unwrap_or_default(),
         })
     }
-}
 
-impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M, K> {
-    fn call<P: Encode>(
+    /// Calls: `run` submits an SQE with a payload for its inline slot, waits until it has completed,
+    /// whatever happens, and puts the completion's inline payload into the words it is given.
+    #[inline]
+    pub fn call<P: Encode>(
         &mut self,
+        run: impl FnOnce(Sqe, &[u64], &mut [u64; INLINE_WORDS]) -> Result<Cqe, Status>,
         target: CapSlot,
         method: u16,
         params: &P,
@@ -130,8 +170,8 @@ impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M,
         let words = self.add_transfers(length, transfers)?;
         let mut sqe = call(target, method, length as u32);
         sqe.transfers = transfers.len() as u16;
-        // The kernel reads parameters from here and writes results to here while the call below
-        // runs, which is when nothing else has the message.
+        // The kernel reads parameters from here and writes results to here while `run` does not
+        // return, which is when nothing else has the message.
         let place = self.message.as_mut_ptr().expose_provenance() as u64;
         if words * 8 > INLINE_BYTES {
             sqe.flags |= SqeFlags::BY_ADDRESS;
@@ -144,7 +184,7 @@ impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M,
         }
         let payload = self.message.get(..words.min(INLINE_WORDS)).unwrap_or_default();
         let mut inline = [0; INLINE_WORDS];
-        let cqe = self.io.run(sqe, payload, &mut inline)?;
+        let cqe = run(sqe, payload, &mut inline)?;
         if cqe.flags & CqeFlags::BY_ADDRESS == 0
             && let Some(message) = self.message.first_chunk_mut()
         {
@@ -276,7 +316,7 @@ mod tests {
                 let mut caller = io.caller();
                 let method = ExceptionKind::Overloaded as u16;
                 let cqe = Cqe { status: Status::Exception as u8, method, ..Cqe::default() };
-                let reply = caller.reply(&cqe).unwrap();
+                let reply = caller.exchange.reply(&cqe).unwrap();
                 let exception = Exception::decode(reply.bytes).unwrap();
                 assert_eq!(
                     (reply.is_exception, exception.kind()),
@@ -294,17 +334,20 @@ mod tests {
             |_| (),
             |io| {
                 let mut caller = io.caller();
-                caller.message = core::array::from_fn(|word| word as u64);
+                caller.exchange.message = core::array::from_fn(|word| word as u64);
                 let transfers = 2 << CqeFlags::TRANSFERS_SHIFT;
                 let cqe = Cqe { flags: transfers, length: 12, ..Cqe::default() };
-                let reply = caller.reply(&cqe).unwrap();
+                let reply = caller.exchange.reply(&cqe).unwrap();
                 let slots = [CapSlot::from_bits(2), CapSlot::from_bits(4)];
                 assert_eq!((reply.bytes.len(), reply.transfers), (12, &slots[..]));
                 let sent = [Transfer { slot: CapSlot::new(5, 6), is_move: true }; 9];
-                assert_eq!(caller.add_transfers(12, &sent[..2]), Ok(6));
-                assert_eq!(caller.message[2..6], [6 << 32 | 5, 1, 6 << 32 | 5, 1]);
-                assert_eq!(caller.add_transfers(12, &sent), Err(Status::InvalidArgument));
-                assert_eq!(caller.add_transfers(113, &sent[..1]), Err(Status::ParamsTooLarge));
+                assert_eq!(caller.exchange.add_transfers(12, &sent[..2]), Ok(6));
+                assert_eq!(caller.exchange.message[2..6], [6 << 32 | 5, 1, 6 << 32 | 5, 1]);
+                assert_eq!(caller.exchange.add_transfers(12, &sent), Err(Status::InvalidArgument));
+                assert_eq!(
+                    caller.exchange.add_transfers(113, &sent[..1]),
+                    Err(Status::ParamsTooLarge)
+                );
             },
             |_, ()| (),
         );

@@ -30,6 +30,7 @@ pub struct Env {
     /// The process's number.
     pub pid: Pid,
     console: Option<CapSlot>,
+    ring: u64,
 }
 
 /// The registers at entry, in the order of the C convention.
@@ -58,12 +59,18 @@ impl Env {
             tid: Tid(entry.tid as u32),
             pid: Pid(entry.pid as u32),
             console: caps.find("console", console::INTERFACE_ID).ok(),
+            ring: entry.ring,
         }
     }
 
     /// The capability called `name`, if it is of that interface.
     pub fn cap(&self, name: &'static str, interface: u64) -> Result<CapSlot, NoCap> {
         self.caps.find(name, interface)
+    }
+
+    /// Where the thread's ring is.
+    pub const fn ring_address(&self) -> u64 {
+        self.ring
     }
 
     /// Prints to the console, if the program has one; see [`println!`](crate::println).

@@ -1,4 +1,5 @@
-//! The runtime of user programs: from the first instruction to typed calls, without an allocator.
+//! The runtime of user programs: from the first instruction to typed calls. None of it allocates; an
+//! allocator for programs that want one is `capos_heap`.
 //!
 //! A program names its main function with [`main!`] and gets an [`Env`]: its capabilities by name
 //! and its thread's [`Io`].
@@ -50,11 +51,13 @@ pub mod ring;
 pub mod serve;
 #[cfg(test)]
 mod testing;
+#[cfg(any(target_os = "none", test))]
+mod tls;
 
 #[cfg(target_os = "none")]
 mod env;
 #[cfg(target_os = "none")]
-mod panic;
+pub mod panic;
 #[cfg(target_os = "none")]
 #[doc(hidden)]
 pub mod start;

@@ -3,10 +3,14 @@
 //! Works whatever the thread was doing: it takes the ring over as it is (what was pushed and not
 //! published is gone, completions that wait are dropped) and uses neither [`Io`](crate::Io) nor
 //! much of a stack. A thread without a console ends without a report.
+//!
+//! A library that runs code on stacks of its own says with [`on_stacks_of`] how a report from there
+//! finds the thread's ring, and what is said of whoever panicked.
 
 use core::fmt::{self, Write};
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use abi_ring::{Completion, INLINE_WORDS};
 use abi_sync::BlockMemory;
@@ -30,25 +34,61 @@ const USER_DATA: u64 = u64::MAX;
 /// Text of one inline message.
 const PIECE_BYTES: usize = INLINE_WORDS * 8 - 24;
 
-static PANICKED: AtomicBool = AtomicBool::new(false);
+/// The ring of the thread that reports, once one does.
+static REPORTER: AtomicU64 = AtomicU64::new(0);
+static WHO: AtomicPtr<Who> = AtomicPtr::new(ptr::null_mut());
+
+/// How a report finds out where it comes from, on stacks that are no thread's.
+#[derive(Debug)]
+pub struct Who {
+    /// The address of the calling thread's ring, if it is on such a stack or has the ring in use; from
+    /// then on nobody else may touch the ring. Takes no lock it could wait for.
+    pub seize_ring: fn() -> Option<u64>,
+    /// Says who it is, before everything else.
+    pub describe: fn(&mut dyn Write),
+}
+
+/// Has reports ask `who`. One for the whole program: the last one counts.
+pub fn on_stacks_of(who: &'static Who) {
+    // Release pairs with the acquire of a report.
+    WHO.store(ptr::from_ref(who).cast_mut(), Ordering::Release);
+}
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    // Of two threads that panic, and of a panic in the report, the first one is told.
-    if !PANICKED.swap(true, Ordering::Relaxed) {
-        let (ring, capset) = thread::own_ring_and_capset();
-        // SAFETY: the kernel gave this process the page.
-        let caps = unsafe { CapSet::at(capset) };
-        if let Ok(console) = caps.find("console", console::INTERFACE_ID) {
-            // SAFETY: this thread's own ring; its other user never runs again, since this
-            // function does not return.
-            let ring = unsafe { ring_at(ring) };
-            let mut report = Report { ring, console, piece: [0; PIECE_BYTES], used: 0 };
-            let _ = writeln!(report, "{info}");
-            report.flush();
-        }
+    end(PANIC_EXIT, format_args!("{info}"))
+}
+
+/// Reports `text` and ends the process with `code`.
+pub fn end(code: i64, text: fmt::Arguments<'_>) -> ! {
+    // SAFETY: null or what `on_stacks_of` stored, which is static.
+    let who = unsafe { WHO.load(Ordering::Acquire).as_ref() };
+    let seized = who.and_then(|who| (who.seize_ring)());
+    let (own, capset) = thread::own_ring_and_capset();
+    let ring = seized.unwrap_or(own);
+    match REPORTER.compare_exchange(0, ring, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => {}
+        // A panic in the report: there is nothing more to tell.
+        Err(reporter) if reporter == ring => syscall::exit(code),
+        // Of two threads that panic the first one is told, and ends the process.
+        Err(_) => loop {
+            thread::rest();
+        },
     }
-    syscall::exit(PANIC_EXIT)
+    // SAFETY: the kernel gave this process the page.
+    let caps = unsafe { CapSet::at(capset) };
+    if let Ok(console) = caps.find("console", console::INTERFACE_ID) {
+        // SAFETY: this thread's own ring; its other user never runs again, since this
+        // function does not return.
+        let ring = unsafe { ring_at(ring) };
+        let mut report = Report { ring, console, piece: [0; PIECE_BYTES], used: 0 };
+        if let Some(who) = who {
+            (who.describe)(&mut report);
+        }
+        let _ = writeln!(report, "{text}");
+        report.flush();
+    }
+    syscall::exit(code)
 }
 
 /// Text in inline messages.

@@ -76,6 +76,12 @@ impl<M: Memory, K: Enter> Ring<M, K> {
         self.kernel.cap_enter(min_complete, timeout_ns)
     }
 
+    /// Completions that wait to be taken.
+    #[inline]
+    pub fn completions(&self) -> u32 {
+        self.user.completions()
+    }
+
     /// The oldest completion, if one waits.
     #[inline]
     pub fn pop(&mut self) -> Option<Completion<'_, M>> {

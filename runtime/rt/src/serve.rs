@@ -35,13 +35,22 @@ pub struct Call<'c> {
 pub fn serve<M: Memory, K: Enter>(
     io: &Io<M, K>,
     endpoint: CapSlot,
+    handle: impl FnMut(&Call<'_>, &mut [u8]) -> Result<Served, Status>,
+) -> Status {
+    serve_through(|sqe, payload, words| io.run(sqe, payload, words), endpoint, handle)
+}
+
+/// As [`serve`], for who submits and waits in another way than through an [`Io`].
+pub fn serve_through(
+    mut run: impl FnMut(Sqe, &[u64], &mut [u64; INLINE_WORDS]) -> Result<Cqe, Status>,
+    endpoint: CapSlot,
     mut handle: impl FnMut(&Call<'_>, &mut [u8]) -> Result<Served, Status>,
 ) -> Status {
     let (mut params, mut results) = ([0; INLINE_WORDS], [0; INLINE_WORDS]);
     let mut next = receive(endpoint);
     loop {
         let payload = results.get(..next.length.div_ceil(8) as usize).unwrap_or_default();
-        let cqe = match io.run(next, payload, &mut params) {
+        let cqe = match run(next, payload, &mut params) {
             Ok(cqe) => cqe,
             Err(status) => return status,
         };
@@ -50,7 +59,7 @@ pub fn serve<M: Memory, K: Enter>(
             if next.opcode == Opcode::Recv as u8 {
                 return status;
             }
-            insist(io, next, payload);
+            insist(&mut run, next, payload);
             next = receive(endpoint);
             continue;
         }
@@ -119,10 +128,14 @@ fn refusal(status: Status) -> (ExceptionKind, &'static str) {
 
 /// Answers a call whose answer was refused together with the next receive: alone, and if that is
 /// refused too, with an exception without a word. A caller that is gone needs none.
-fn insist<M: Memory, K: Enter>(io: &Io<M, K>, refused: Sqe, payload: &[u64]) {
+fn insist(
+    mut run: impl FnMut(Sqe, &[u64], &mut [u64; INLINE_WORDS]) -> Result<Cqe, Status>,
+    refused: Sqe,
+    payload: &[u64],
+) {
     let alone = Sqe { flags: refused.flags & !SqeFlags::THEN_RECV, cap: 0, ..refused };
     let mut words = [0; INLINE_WORDS];
-    let done = io.run(alone, payload, &mut words).is_ok_and(|cqe| status_of(&cqe) == Status::Ok);
+    let done = run(alone, payload, &mut words).is_ok_and(|cqe| status_of(&cqe) == Status::Ok);
     if !done {
         let bare = Sqe {
             opcode: Opcode::Return as u8,
@@ -131,7 +144,7 @@ fn insist<M: Memory, K: Enter>(io: &Io<M, K>, refused: Sqe, payload: &[u64]) {
             arg: refused.arg,
             ..Sqe::default()
         };
-        let _ = io.run(bare, &[], &mut words);
+        let _ = run(bare, &[], &mut words);
     }
 }
 

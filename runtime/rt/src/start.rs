@@ -32,6 +32,7 @@ extern "C" fn start(argument: u64, tid: u64, pid: u64, ring: u64, capset: u64) -
     // SAFETY: this function does not return and a panic does not unwind: the value stays where it
     // is as long as the process lives.
     let env: &'static Env = unsafe { &*core::ptr::from_ref(&env) };
+    thread::remember_first_env(env);
     syscall::exit(capos_main(env))
 }
 

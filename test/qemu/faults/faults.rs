@@ -97,6 +97,7 @@ acts! {
     "exit-recv" => |env| with_others(env, recv_for_ever, || exit(16)),
     "exit-call" => |env| with_others(env, call_for_ever, || exit(17)),
     "exit-yield" => |env| with_others(env, yield_for_ever, || exit(18)),
+    "beside" => yield_beside,
     "witness" => witness,
 }
 
@@ -268,6 +269,16 @@ fn last_to_leave(env: &'static Env, code: i64) -> i64 {
     }
     let _ = thread_control::Client::new(env.io.caller(), program.control).exit_thread(code);
     WENT_ON
+}
+
+/// Yields while the others end: the next in line may be a thread of theirs that was killed there.
+fn yield_beside(env: &'static Env) -> i64 {
+    for _ in 0..400 {
+        if env.io.yield_now().is_err() {
+            return 79;
+        }
+    }
+    0
 }
 
 /// Goes on while the others end: calls, threads and sleeps work until all are gone.

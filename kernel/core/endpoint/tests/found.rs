@@ -3,7 +3,7 @@
 
 use abi_types::ReplyToken;
 use core_endpoint::*;
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 type Plain = Service<u32, u32, Vec<Record<u32, u32>>, Vec<Endpoint>>;
 

@@ -7,7 +7,7 @@ use crate::system::{self, Cpu, here, the};
 use crate::thread::Thread;
 use crate::{enter, reaper, timers};
 use core::sync::atomic::Ordering;
-use core_sched::{CpuId, Requeue};
+use core_sched::CpuId;
 use core_sched_policy::Lag;
 use core_thread::State;
 use smp_ipi::Requests;
@@ -28,7 +28,7 @@ pub fn timer(from_user: bool) {
             }
             enter::timer_pass(thread);
             give_surplus_away(me, now);
-            give_way(system, me, thread, Requeue::Preempted);
+            give_way(system, me, thread);
         } else {
             rearm(me);
         }

@@ -186,13 +186,24 @@ pub fn end_claimed(thread: &'static Thread) {
 
 /// The current thread of the CPU `me` gives way to others that are due.
 #[inline(never)]
-pub fn give_way(system: &'static System, me: &'static Cpu, thread: &'static Thread, why: Requeue) {
+pub(super) fn give_way(system: &'static System, me: &'static Cpu, thread: &'static Thread) {
     me.resched.store(false, Ordering::Relaxed);
-    let mut queue = own_queue(system, me).lock();
-    if queue.look().nobody_waits() {
-        return;
+    let queue = own_queue(system, me).lock();
+    if !queue.look().nobody_waits() {
+        requeue(system, me, thread, Requeue::Preempted, queue, clock());
     }
-    let now = clock();
+}
+
+/// The current thread of the CPU `me` goes back into the queue, and the queue's choice runs.
+#[inline]
+fn requeue(
+    system: &'static System,
+    me: &'static Cpu,
+    thread: &'static Thread,
+    why: Requeue,
+    mut queue: QueueGuard<'static, 'static>,
+    now: u64,
+) {
     let _ = sound(
         queue.with(&thread.node, |queue, item, entity| queue.requeue(item, entity, why, now)),
     );
@@ -201,6 +212,69 @@ pub fn give_way(system: &'static System, me: &'static Cpu, thread: &'static Thre
         me.counters.preemptions.bump();
     }
     go(me, &choice, after_requeue, thread);
+}
+
+/// The current thread of the CPU `me` lets the first that waits run.
+#[inline(always)]
+pub fn yield_to_first(system: &'static System, me: &'static Cpu, thread: &'static Thread) {
+    me.resched.store(false, Ordering::Relaxed);
+    let mut queue = own_queue(system, me).lock();
+    let turn = match queue.turn(&thread.node) {
+        Ok(turn) => turn,
+        Err(_) => return yield_in_turn(system, me, thread, queue),
+    };
+    let (next, key) = thread_in(system, turn.node());
+    let verdict = next.state.dispatch(key.generation);
+    if verdict != Ok(DispatchVerdict::Run) {
+        // Killed, or on its way off another CPU.
+        let dead = (verdict == Ok(DispatchVerdict::Finalise)).then_some(next);
+        return yield_past(system, me, thread, queue, dead);
+    }
+    let now = clock();
+    let slice_end_ns = turn.take(now).slice_end_ns;
+    drop(queue);
+    me.direct.store(false, Ordering::Relaxed);
+    me.counters.one_shots.bump();
+    time::arm_from(now, slice_end_ns);
+    go(me, &Choice::Run(next), after_requeue, thread);
+}
+
+/// A yield when the first that waits cannot run; it is to be buried if it is `dead`.
+#[cold]
+#[inline(never)]
+fn yield_past(
+    system: &'static System,
+    me: &'static Cpu,
+    thread: &'static Thread,
+    mut queue: QueueGuard<'static, 'static>,
+    dead: Option<&'static Thread>,
+) {
+    if let Some(dead) = dead {
+        let now = clock();
+        sound(queue.with(&dead.node, |queue, item, entity| queue.drop_dead(item, entity, now)));
+        reaper::bury(dead);
+    }
+    yield_in_turn(system, me, thread, queue);
+}
+
+/// The current thread of the CPU `me` yields.
+pub fn yield_cpu(system: &'static System, me: &'static Cpu, thread: &'static Thread) {
+    me.resched.store(false, Ordering::Relaxed);
+    yield_in_turn(system, me, thread, own_queue(system, me).lock());
+}
+
+/// The current thread goes behind the first that waits, if somebody does, and the queue's choice
+/// runs.
+#[inline(never)]
+fn yield_in_turn(
+    system: &'static System,
+    me: &'static Cpu,
+    thread: &'static Thread,
+    queue: QueueGuard<'static, 'static>,
+) {
+    if !queue.look().nobody_waits() {
+        requeue(system, me, thread, Requeue::Yielded, queue, clock());
+    }
 }
 
 /// The current thread ends.
@@ -244,7 +318,7 @@ pub(super) fn let_others_go_first(me: &'static Cpu, thread: &'static Thread) {
         settle_direct(me);
     }
     if me.resched.load(Ordering::Relaxed) {
-        give_way(the(), me, thread, Requeue::Preempted);
+        give_way(the(), me, thread);
     }
 }
 
@@ -263,7 +337,7 @@ pub fn breathe() {
         && let Some(thread) = me.current()
     {
         let is_paused = thread.state.pause();
-        give_way(system, me, thread, Requeue::Preempted);
+        give_way(system, me, thread);
         if is_paused.and(thread.state.resume()).is_err() {
             system::defect("a thread at a preemption point does not run");
         }

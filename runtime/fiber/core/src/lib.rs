@@ -3,7 +3,8 @@
 //! In here: [`Word`] and [`StateWord`], the one 64-bit word that decides every race about a fiber;
 //! [`OutcomeCell`], the word that decides how a wait ended; [`RunQueue`] and [`LifoSlot`], a worker's
 //! runnable fibers; [`Idle`], who sleeps and who searches; [`scaling`], when a worker is added or let
-//! go, and the figures that explain it. Not in here: anything that runs, blocks or allocates.
+//! go, and the figures that explain it; [`Names`], by which a completion finds who waits for it. Not
+//! in here: anything that runs, blocks or allocates.
 //!
 //! # Contract
 //!
@@ -13,8 +14,12 @@
 //! - No operation loops but to retry a lost compare-and-swap.
 #![cfg_attr(not(loom), no_std)]
 
+#[cfg(all(test, not(loom)))]
+extern crate std;
+
 mod idle;
 mod lifo_slot;
+mod names;
 mod outcome;
 mod run_queue;
 pub mod scaling;
@@ -23,6 +28,7 @@ mod word;
 
 pub use idle::{Idle, MAX_WORKERS, Withdrawal};
 pub use lifo_slot::LifoSlot;
+pub use names::{MAX_NAMES, Names};
 pub use outcome::{Outcome, OutcomeCell};
 pub use run_queue::RunQueue;
 pub use state_word::StateWord;

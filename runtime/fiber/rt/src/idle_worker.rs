@@ -6,6 +6,7 @@ use fiber_core::Withdrawal;
 
 use crate::frame::{Frame, frame_at};
 use crate::substrate::{Substrate, Sys};
+use crate::timer::NEVER;
 use crate::trace::Event;
 use crate::worker::{Mode, QUEUE, Worker, bump};
 
@@ -48,9 +49,23 @@ impl Worker {
         None
     }
 
+    /// Fires due timers if there may be any: its own, and only if none of these is due all others.
+    fn poll_timers(&self) {
+        let timers = &self.shared().timers;
+        let next_ns = timers.next_ns();
+        if next_ns == NEVER {
+            return;
+        }
+        let now_ns = Sys::now_ns();
+        if now_ns >= next_ns && !timers.fire_of(self.index, now_ns) {
+            timers.fire(now_ns);
+        }
+    }
+
     /// Looks everywhere else, and sleeps if there is nothing; `None` ends the worker.
     #[cold]
     pub(crate) fn pick_elsewhere(&self) -> Option<&'static Frame> {
+        self.forget_last();
         let shared = self.shared();
         // A claimed worker counts as searching already.
         let mut is_searching = false;
@@ -62,7 +77,8 @@ impl Worker {
                 }
                 return None;
             }
-            shared.poll_timers();
+            self.poll_timers();
+            Sys::poll(&self.port);
             let mut found = self.lifo.take().or_else(|| self.queue.pop());
             // SAFETY: only frames are in slot and queue.
             let mut found = found.take().map(|frame| unsafe { frame_at(frame) });
@@ -78,12 +94,13 @@ impl Worker {
             }
             if found.is_some() {
                 self.set_mode(Mode::Active);
+                Sys::flush(&self.port);
                 if is_searching && shared.idle.end_search() && shared.has_work() {
                     shared.notify();
                 }
                 return found;
             }
-            let is_surplus = shared.is_surplus();
+            let is_surplus = shared.is_surplus() && !Sys::is_awaited(&self.port);
             if is_surplus {
                 let until = *linger_until.get_or_insert_with(|| Sys::now_ns() + LINGER_NS);
                 if Sys::now_ns() >= until && shared.retire() {
@@ -115,8 +132,8 @@ impl Worker {
                 (a, b) => a.or(b),
             };
             // Acquire: pairs with the release of whoever claims.
-            while self.park_word.load(Ordering::Acquire) == 0 {
-                Sys::park(&self.park_word, 0, deadline_ns);
+            while self.park_word.load(Ordering::Acquire) == 0 && !Sys::has_come(&self.port) {
+                Sys::sleep(&self.port, &self.park_word, deadline_ns);
                 if deadline_ns.is_some_and(|deadline| Sys::now_ns() >= deadline) {
                     break;
                 }

@@ -14,6 +14,7 @@
 //! - The floating point control words are not switched: Rust code may not change them.
 //! - Frames are never freed, so that a late waker finds a state word that refuses its ticket.
 #![cfg_attr(not(loom), no_std)]
+#![cfg_attr(target_os = "none", feature(thread_local))]
 
 extern crate alloc;
 
@@ -66,6 +67,10 @@ mod packet;
 #[cfg(not(loom))]
 mod pool;
 #[cfg(not(loom))]
+mod prefetch;
+#[cfg(target_os = "none")]
+pub mod ring;
+#[cfg(not(loom))]
 mod root;
 #[cfg(not(loom))]
 mod runtime;
@@ -76,11 +81,15 @@ mod stack;
 #[cfg(not(loom))]
 mod substrate;
 #[cfg(not(loom))]
+mod thread;
+#[cfg(not(loom))]
 mod timer;
 #[cfg(not(loom))]
 mod trace;
 #[cfg(not(loom))]
 mod wait;
+#[cfg(not(loom))]
+mod wheel;
 #[cfg(not(loom))]
 mod worker;
 
@@ -97,6 +106,7 @@ pub use {
     runtime::{BuildError, Builder, Runtime},
     scope::{Scope, SpawnError, scope},
     substrate::{PanicPayload, SystemError},
+    thread::Thread,
     trace::Trace,
     wait::{Wait, Waker, wait},
 };

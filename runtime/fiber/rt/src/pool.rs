@@ -11,9 +11,6 @@ use crate::runtime::Shared;
 use crate::stack::Stack;
 use crate::substrate::{StackGroup, Substrate, Sys, SystemError};
 
-/// Stacks mapped at once.
-const GROUP: usize = 64;
-
 /// Offsets of stack tops within a page, and the distance between two.
 const COLORS: usize = 16;
 const COLOR_BYTES: usize = 128;
@@ -66,7 +63,7 @@ impl Pool {
 
     #[cold]
     fn map(&self) -> Result<(), SystemError> {
-        let group = Sys::map_stacks(self.stack_bytes, GROUP)?;
+        let group = Sys::map_stacks(self.stack_bytes, Sys::STACK_GROUP)?;
         let stacks = (0..group.count).rev().map(|index| {
             let bottom = group.start + index * group.stride + group.guard;
             // Tops at one offset in their pages would share a few sets of the cache.

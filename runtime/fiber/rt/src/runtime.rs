@@ -20,11 +20,10 @@ use crate::observe::Stall;
 use crate::pool::Pool;
 use crate::substrate::{Substrate, Sys, SystemError};
 use crate::timer::{Timer, Timers};
-use crate::worker::{Mode, Worker};
+use crate::worker::{self, Mode, Worker};
 
 /// The smallest stack: a page for the fiber, one for its result and for what the switch needs.
 const LEAST_STACK_PAGES: usize = 2;
-const DEFAULT_STACK_BYTES: usize = 128 << 10;
 const DEFAULT_STALL: Duration = Duration::from_millis(10);
 
 /// What the workers of a runtime share.
@@ -103,8 +102,8 @@ impl Builder {
         self
     }
 
-    /// The size of a fiber's stack, rounded up to whole pages; by default 128 KiB, of which only the
-    /// pages that are used take memory.
+    /// The size of a fiber's stack, rounded up to whole pages. By default on Linux 128 KiB, of which
+    /// only the pages that are used take memory; on capOS 32 KiB, all of them.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes;
         self
@@ -143,7 +142,7 @@ impl Builder {
             limits: Limits { base: base as u32, most: most as u32 },
             idle: Idle::new(),
             global: GlobalQueue::new(),
-            timers: Timers::new(Sys::now_ns()),
+            timers: Timers::new(most, Sys::now_ns()),
             pool: Pool::new(stack_bytes),
             live_workers: AtomicU32::new(0),
             blocked: AtomicU32::new(0),
@@ -182,7 +181,7 @@ impl Runtime {
         Builder {
             workers: None,
             is_elastic: true,
-            stack_bytes: DEFAULT_STACK_BYTES,
+            stack_bytes: Sys::STACK_BYTES,
             stall: DEFAULT_STALL,
             trace_events: 0,
             on_stall: Stall::warn,
@@ -333,8 +332,9 @@ impl Shared {
     /// # Safety
     /// As for `Timers::insert_quietly`.
     pub unsafe fn insert_timer(&self, timer: &Timer, deadline_ns: u64) {
+        let worker = worker::current().map_or(0, |worker| worker.index);
         // SAFETY: by the caller.
-        if let Some(keeper) = unsafe { self.timers.insert_quietly(timer, deadline_ns) }
+        if let Some(keeper) = unsafe { self.timers.insert_quietly(worker, timer, deadline_ns) }
             && self.idle.claim_this(keeper)
         {
             self.unpark(keeper);
@@ -343,6 +343,7 @@ impl Shared {
 
     /// Marks `worker` as blocked, and starts or wakes another in its place.
     pub fn block(self: &Shared, worker: &Worker) {
+        Sys::flush(&worker.port);
         worker.offer_lifo();
         worker.is_blocked.store(true, Ordering::Relaxed);
         let blocked = self.blocked.fetch_add(1, Ordering::AcqRel) + 1;
@@ -360,6 +361,14 @@ impl Shared {
     pub fn unblock(&self, worker: &Worker) {
         if worker.is_blocked.swap(false, Ordering::Relaxed) {
             self.blocked.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Has a worker look at what has been put into its port, if it sleeps; one that runs will.
+    #[cfg(target_os = "none")]
+    pub fn kick(&self, worker: usize) {
+        if self.idle.claim_this(worker) {
+            self.unpark(worker);
         }
     }
 

@@ -22,6 +22,8 @@ pub enum What {
     Mutex = 7,
     /// A condition variable.
     Condvar = 8,
+    /// The completion of an operation of the system.
+    Completion = 9,
 }
 
 impl What {
@@ -37,6 +39,7 @@ impl What {
             Self::Scope,
             Self::Mutex,
             Self::Condvar,
+            Self::Completion,
         ]
         .into_iter()
         .find(|what| *what as u8 == code)

@@ -7,7 +7,9 @@ use super::switch::first;
 use crate::cpu;
 use crate::trap::{TrapFrame, trap_return};
 use core::arch::{asm, naked_asm};
-use core_address::is_lower_half;
+use core_address::check_start;
+
+pub use core_address::BadStart;
 
 /// What a thread starts with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,30 +29,12 @@ pub struct UserStart {
     pub capset: u64,
 }
 
-/// What is wrong with a start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BadStart {
-    /// The entry is no user address.
-    Entry,
-    /// The stack's top is no user address, or not a multiple of 16.
-    Stack,
-    /// The FS base is no user address.
-    FsBase,
-}
-
 impl UserStart {
-    /// A start at `entry` on `stack_top` with `fs_base`, everything else zero. The CPU faults in the
-    /// kernel on addresses that are not canonical, so they are refused here; whether
-    /// anything is mapped there shows when the thread runs.
+    /// A start at `entry` on `stack_top` with `fs_base`, everything else zero; refused if the CPU
+    /// could not begin there ([`check_start`]).
     pub const fn new(entry: u64, stack_top: u64, fs_base: u64) -> Result<UserStart, BadStart> {
-        if !is_lower_half(entry) {
-            return Err(BadStart::Entry);
-        }
-        if !is_lower_half(stack_top) || !stack_top.is_multiple_of(16) {
-            return Err(BadStart::Stack);
-        }
-        if !is_lower_half(fs_base) {
-            return Err(BadStart::FsBase);
+        if let Err(bad) = check_start(entry, stack_top, fs_base) {
+            return Err(bad);
         }
         Ok(UserStart { entry, stack_top, fs_base, argument: 0, tid: 0, pid: 0, ring: 0, capset: 0 })
     }

@@ -42,6 +42,12 @@ fn timespec(ns: u64) -> libc::timespec {
 
 impl Substrate for Linux {
     type Thread = std::thread::JoinHandle<()>;
+    type Port = ();
+
+    const HAS_GUARDS: bool = true;
+    // Of which only the pages that are used take memory.
+    const STACK_BYTES: usize = 128 << 10;
+    const STACK_GROUP: usize = 64;
 
     #[inline(never)]
     fn current() -> *const () {

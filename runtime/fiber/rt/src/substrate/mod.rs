@@ -7,11 +7,15 @@ use core::sync::atomic::AtomicU32;
 
 use alloc::boxed::Box;
 
+#[cfg(target_os = "none")]
+pub mod capos;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod linux_stacks;
 
+#[cfg(target_os = "none")]
+pub use capos::Capos as Sys;
 #[cfg(target_os = "linux")]
 pub use linux::Linux as Sys;
 
@@ -27,6 +31,12 @@ pub enum SystemError {
     Memory(i32),
     /// The limit on mappings of the process is met, because every guard page is one.
     Mappings,
+    /// The process may have no more threads.
+    Threads,
+    /// The program's heap has no room for so many bytes of stacks.
+    Heap(usize),
+    /// The program lacks a capability of this interface.
+    Capability(&'static str),
 }
 
 impl core::fmt::Display for SystemError {
@@ -39,6 +49,18 @@ impl core::fmt::Display for SystemError {
                  one here; raise vm.max_map_count, or use a kernel with light guard regions \
                  (Linux 6.13)",
             ),
+            Self::Threads => out.write_str(
+                "the process may have no more threads: raise threads, kernelStackPages or capSlots \
+                 of its profile in the manifest, or ask for fewer workers",
+            ),
+            Self::Heap(bytes) => write!(
+                out,
+                "the heap has no room for {bytes} bytes of fiber stacks; give the program a larger \
+                 one with capos_heap::heap!, or fibers smaller stacks with Builder::stack_bytes"
+            ),
+            Self::Capability(interface) => {
+                write!(out, "the program has no {interface}: its manifest must grant one")
+            }
         }
     }
 }
@@ -62,6 +84,16 @@ pub struct StackGroup {
 pub trait Substrate {
     /// A running thread, to be joined.
     type Thread: Send;
+    /// What a worker has of the system for itself.
+    type Port: Default + Send + Sync;
+
+    /// Whether the system stops a fiber that overflows its stack. If not, the worker looks after each
+    /// switch with [`check_stack`](Self::check_stack).
+    const HAS_GUARDS: bool;
+    /// The size of a stack unless the program says otherwise.
+    const STACK_BYTES: usize;
+    /// How many stacks are made at once.
+    const STACK_GROUP: usize;
 
     /// This thread's pointer, as set by [`set_current`](Self::set_current). Never inlined: a fiber
     /// may be on another thread after a switch, and no address of this thread may be remembered
@@ -77,6 +109,34 @@ pub trait Substrate {
     fn park(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>);
     /// Wakes one thread that sleeps on the word.
     fn unpark(word: &AtomicU32);
+    /// Runs a worker's life, on its own thread, with its port.
+    #[inline]
+    fn attach(_port: &Self::Port, life: impl FnOnce()) {
+        life();
+    }
+    /// Parks the port's worker at a word that is 0, as [`park`](Self::park) does; what comes to the port
+    /// ends it as well, and what its fibers want of the system is told to it first.
+    #[inline]
+    fn sleep(_port: &Self::Port, word: &AtomicU32, deadline_ns: Option<u64>) {
+        Self::park(word, 0, deadline_ns);
+    }
+    /// Whether something has come to the port.
+    #[inline(always)]
+    fn has_come(_port: &Self::Port) -> bool {
+        false
+    }
+    /// Wakes those for whom something has come to the port. By any thread.
+    #[inline(always)]
+    fn poll(_port: &Self::Port) {}
+    /// Tells the system what the port's fibers want of it, and wakes those for whom it has come. By the
+    /// port's worker.
+    #[inline(always)]
+    fn flush(_port: &Self::Port) {}
+    /// Whether a fiber waits for what comes to the port: then its worker may not end.
+    #[inline(always)]
+    fn is_awaited(_port: &Self::Port) -> bool {
+        false
+    }
     /// Gives the rest of the time slice away.
     fn relax();
     /// A clock that never goes back.
@@ -102,6 +162,10 @@ pub trait Substrate {
     unsafe fn unmap_stacks(group: &StackGroup);
     /// How many bytes at the top of the stack that ends at `top` have ever been used.
     fn used_bytes(top: usize, stack_bytes: usize) -> usize;
+    /// Ends the process with a report if the stack from `bottom` to `top` has overflowed, as far as that
+    /// can be seen. `is_last`: the fiber has ended.
+    #[inline(always)]
+    fn check_stack(_bottom: usize, _top: usize, _is_last: bool) {}
     /// Prepares this thread to report an overflow of a stack instead of dying without a word.
     fn watch_overflow();
 }

@@ -1,13 +1,17 @@
 //! What each operation of a channel means: for fibers on one and more workers, and for threads.
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 
 use fiber_chan::{
     RecvError, RecvTimeoutError, Select, SelectTimeoutError, SendError, SendTimeoutError,
     TryRecvError, TrySendError, after, bounded, never, oneshot, select, tick, unbounded,
 };
 use fiber_nursery::nursery;
-use fiber_rt::{Condvar, Mutex, Runtime, sleep, yield_now};
+use fiber_rt::{Condvar, Mutex, Thread, sleep, yield_now};
+
+use crate::{runtime, scaled};
 
 const SHORT: Duration = Duration::from_millis(5);
 const LONG: Duration = Duration::from_secs(1000);
@@ -15,8 +19,7 @@ const LONG: Duration = Duration::from_secs(1000);
 /// Runs `f` on one worker, on several, and on a thread that is none.
 fn everywhere(f: impl Fn() + Sync) {
     for workers in [1, 3] {
-        let runtime = Runtime::builder().workers(workers).build().unwrap();
-        runtime.run(&f);
+        runtime(workers).run(&f);
     }
 }
 
@@ -26,8 +29,7 @@ fn settle() {
     }
 }
 
-#[test]
-fn a_bounded_channel_holds_its_capacity_in_order() {
+pub fn a_bounded_channel_holds_its_capacity_in_order() {
     let check = || {
         let (tx, rx) = bounded(3);
         assert_eq!((tx.capacity(), rx.capacity()), (Some(3), Some(3)));
@@ -46,8 +48,7 @@ fn a_bounded_channel_holds_its_capacity_in_order() {
     check();
 }
 
-#[test]
-fn an_unbounded_channel_is_never_full() {
+pub fn an_unbounded_channel_is_never_full() {
     let check = || {
         let (tx, rx) = unbounded();
         assert_eq!(tx.capacity(), None);
@@ -63,8 +64,7 @@ fn an_unbounded_channel_is_never_full() {
     check();
 }
 
-#[test]
-fn a_rendezvous_hands_over_directly() {
+pub fn a_rendezvous_hands_over_directly() {
     everywhere(|| {
         let (tx, rx) = bounded::<u32>(0);
         assert_eq!(tx.try_send(1), Err(TrySendError::Full(1)));
@@ -82,8 +82,7 @@ fn a_rendezvous_hands_over_directly() {
     });
 }
 
-#[test]
-fn the_last_sender_gone_disconnects_after_the_buffer() {
+pub fn the_last_sender_gone_disconnects_after_the_buffer() {
     everywhere(|| {
         let (tx, rx) = bounded(4);
         let other = tx.clone();
@@ -97,8 +96,7 @@ fn the_last_sender_gone_disconnects_after_the_buffer() {
     });
 }
 
-#[test]
-fn the_last_receiver_gone_gives_senders_their_values_back() {
+pub fn the_last_receiver_gone_gives_senders_their_values_back() {
     everywhere(|| {
         let (tx, rx) = bounded(1);
         let other = rx.clone();
@@ -115,8 +113,7 @@ fn the_last_receiver_gone_gives_senders_their_values_back() {
     });
 }
 
-#[test]
-fn close_keeps_what_was_admitted_in_order_and_nothing_else() {
+pub fn close_keeps_what_was_admitted_in_order_and_nothing_else() {
     everywhere(|| {
         let (tx, rx) = bounded(1);
         tx.send(0).unwrap();
@@ -145,8 +142,7 @@ fn close_keeps_what_was_admitted_in_order_and_nothing_else() {
     });
 }
 
-#[test]
-fn close_ends_receivers_that_wait() {
+pub fn close_ends_receivers_that_wait() {
     everywhere(|| {
         for capacity in [Some(0), Some(4), None] {
             let (tx, rx) = capacity.map_or_else(unbounded::<u8>, bounded);
@@ -162,8 +158,7 @@ fn close_ends_receivers_that_wait() {
     });
 }
 
-#[test]
-fn a_cancelled_wait_gives_the_value_back_and_loses_none() {
+pub fn a_cancelled_wait_gives_the_value_back_and_loses_none() {
     everywhere(|| {
         let (tx, rx) = bounded(1);
         tx.send(1).unwrap();
@@ -183,55 +178,54 @@ fn a_cancelled_wait_gives_the_value_back_and_loses_none() {
     });
 }
 
-#[test]
-fn threads_and_fibers_share_channels() {
-    let runtime = Runtime::builder().workers(2).build().unwrap();
+pub fn threads_and_fibers_share_channels() {
+    const ROUNDS: u32 = scaled(1000, 100);
+    let runtime = runtime(2);
     let (to_fiber, from_thread) = bounded(0);
     let (to_thread, from_fiber) = bounded(2);
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            for i in 0..1000u32 {
-                to_fiber.send(i).unwrap();
-                assert_eq!(from_fiber.recv(), Ok(i + 1));
-            }
-            to_fiber.close();
-        });
-        runtime.run(|| {
-            for value in &from_thread {
-                to_thread.send(value + 1).unwrap();
-            }
-        });
+    let thread = Thread::spawn("asks", move || {
+        for i in 0..ROUNDS {
+            to_fiber.send(i).unwrap();
+            assert_eq!(from_fiber.recv(), Ok(i + 1));
+        }
+        to_fiber.close();
     });
+    runtime.run(|| {
+        for value in &from_thread {
+            to_thread.send(value + 1).unwrap();
+        }
+    });
+    thread.unwrap().join();
     // Two threads and no runtime.
     let (tx, rx) = bounded(1);
-    std::thread::scope(|threads| {
-        threads.spawn(|| (0..1000).for_each(|i| tx.send(i).unwrap()));
-        threads.spawn(|| assert!((0..1000).all(|i| rx.recv() == Ok(i))));
-    });
+    let sender = Thread::spawn("sends", move || (0..ROUNDS).for_each(|i| tx.send(i).unwrap()));
+    let receiver =
+        Thread::spawn("receives", move || assert!((0..ROUNDS).all(|i| rx.recv() == Ok(i))));
+    sender.unwrap().join();
+    receiver.unwrap().join();
 }
 
-#[test]
-fn select_takes_what_is_ready_and_is_fair() {
+pub fn select_takes_what_is_ready_and_is_fair() {
     everywhere(|| {
-        let (tx1, rx1) = bounded(1000);
-        let (tx2, rx2) = bounded(1000);
-        for i in 0..1000 {
+        const VALUES: usize = scaled(1000, 300) as usize;
+        let (tx1, rx1) = bounded(VALUES);
+        let (tx2, rx2) = bounded(VALUES);
+        for i in 0..VALUES {
             tx1.send(i).unwrap();
             tx2.send(i).unwrap();
         }
         let mut counts = [0, 0];
-        for _ in 0..1000 {
+        for _ in 0..VALUES {
             select! {
                 recv(rx1) -> value => { value.unwrap(); counts[0] += 1; }
                 recv(rx2) -> value => { value.unwrap(); counts[1] += 1; }
             }
         }
-        assert!(counts[0] > 200 && counts[1] > 200, "{counts:?}");
+        assert!(counts[0] > VALUES / 5 && counts[1] > VALUES / 5, "{counts:?}");
     });
 }
 
-#[test]
-fn select_waits_for_the_first_arm() {
+pub fn select_waits_for_the_first_arm() {
     everywhere(|| {
         for capacity in [0, 1] {
             let (tx1, rx1) = bounded(capacity);
@@ -251,8 +245,7 @@ fn select_waits_for_the_first_arm() {
     });
 }
 
-#[test]
-fn select_sends_and_receives() {
+pub fn select_sends_and_receives() {
     everywhere(|| {
         for capacity in [0, 1, 4] {
             let (tx, rx) = bounded(capacity);
@@ -265,7 +258,7 @@ fn select_sends_and_receives() {
                 });
                 n.spawn(move || {
                     // Everything that comes in goes out, in order, with sends as arms.
-                    let mut held = std::collections::VecDeque::new();
+                    let mut held = VecDeque::new();
                     let mut is_open = true;
                     while is_open || !held.is_empty() {
                         let idle = never();
@@ -291,22 +284,21 @@ fn select_sends_and_receives() {
     });
 }
 
-#[test]
-fn two_selects_meet_at_a_rendezvous() {
+pub fn two_selects_meet_at_a_rendezvous() {
     everywhere(|| {
         let (tx, rx) = bounded(0);
         let (_a_tx, a_rx) = bounded::<u32>(0);
         let (b_tx, _b_rx) = bounded::<u32>(0);
         nursery(|n| {
             let sender = n.spawn(|| {
-                for i in 0..500u32 {
+                for i in 0..scaled(500, 100) {
                     select! {
                         send(tx, i) -> sent => sent.unwrap(),
                         send(b_tx, 1) -> _ => unreachable!(),
                     }
                 }
             });
-            for i in 0..500 {
+            for i in 0..scaled(500, 100) {
                 let got = select! {
                     recv(rx) -> value => value,
                     recv(a_rx) -> _ => unreachable!(),
@@ -318,21 +310,20 @@ fn two_selects_meet_at_a_rendezvous() {
     });
 }
 
-#[test]
-fn a_plain_operation_meets_a_select_at_a_rendezvous() {
+pub fn a_plain_operation_meets_a_select_at_a_rendezvous() {
     everywhere(|| {
         let (tx, rx) = bounded(0);
         let (other, _keep) = bounded::<u32>(0);
         nursery(|n| {
             n.spawn(|| {
-                for i in 0..300u32 {
+                for i in 0..scaled(300, 60) {
                     select! {
                         send(tx, i) -> sent => sent.unwrap(),
                         send(other, 0) -> _ => unreachable!(),
                     }
                 }
             });
-            for i in 0..300 {
+            for i in 0..scaled(300, 60) {
                 if i % 3 == 0 {
                     assert_eq!(rx.recv_timeout(LONG), Ok(i));
                 } else {
@@ -343,8 +334,7 @@ fn a_plain_operation_meets_a_select_at_a_rendezvous() {
     });
 }
 
-#[test]
-fn the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself() {
+pub fn the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself() {
     everywhere(|| {
         let (tx, rx) = bounded(0);
         nursery(|n| {
@@ -363,8 +353,7 @@ fn the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself() {
     });
 }
 
-#[test]
-fn select_sees_close_timeout_default_and_cancellation() {
+pub fn select_sees_close_timeout_default_and_cancellation() {
     everywhere(|| {
         let (tx, rx) = bounded::<u8>(1);
         assert!(select! { recv(rx) -> _ => false, default => true });
@@ -392,8 +381,7 @@ fn select_sees_close_timeout_default_and_cancellation() {
     });
 }
 
-#[test]
-fn a_selected_operation_that_is_dropped_loses_nothing() {
+pub fn a_selected_operation_that_is_dropped_loses_nothing() {
     everywhere(|| {
         let (tx, rx) = bounded(2);
         tx.send(1).unwrap();
@@ -426,8 +414,7 @@ fn a_selected_operation_that_is_dropped_loses_nothing() {
     });
 }
 
-#[test]
-fn many_arms_are_as_good_as_few() {
+pub fn many_arms_are_as_good_as_few() {
     everywhere(|| {
         let channels: Vec<_> = (0..20).map(|_| bounded(1)).collect();
         nursery(|n| {
@@ -443,14 +430,13 @@ fn many_arms_are_as_good_as_few() {
                 let chosen = set.select().unwrap();
                 let index = chosen.index();
                 assert_eq!(chosen.recv(&channels[index].1), Ok(index));
-                assert!(!std::mem::replace(&mut seen[index], true));
+                assert!(!core::mem::replace(&mut seen[index], true));
             }
         });
     });
 }
 
-#[test]
-fn timers_as_receivers() {
+pub fn timers_as_receivers() {
     let check = || {
         let began = fiber_rt::Instant::now();
         let when = after(SHORT).recv().unwrap();
@@ -469,8 +455,7 @@ fn timers_as_receivers() {
     check();
 }
 
-#[test]
-fn oneshot_carries_one_value() {
+pub fn oneshot_carries_one_value() {
     everywhere(|| {
         let (tx, rx) = oneshot::channel();
         tx.send(5).unwrap();
@@ -496,8 +481,7 @@ fn oneshot_carries_one_value() {
     });
 }
 
-#[test]
-fn values_are_dropped_once() {
+pub fn values_are_dropped_once() {
     struct Counts<'a>(&'a AtomicUsize);
     impl Drop for Counts<'_> {
         fn drop(&mut self) {
@@ -523,15 +507,14 @@ fn values_are_dropped_once() {
     });
 }
 
-#[test]
-fn a_mutex_excludes_and_a_condvar_wakes() {
+pub fn a_mutex_excludes_and_a_condvar_wakes() {
     everywhere(|| {
         let count = Mutex::new(0);
         let changed = Condvar::new();
         nursery(|n| {
             for _ in 0..8 {
                 n.spawn(|| {
-                    for _ in 0..100 {
+                    for _ in 0..scaled(100, 20) {
                         let mut guard = count.lock();
                         let seen = *guard;
                         let _ = yield_now();
@@ -541,13 +524,13 @@ fn a_mutex_excludes_and_a_condvar_wakes() {
                 });
             }
             let mut guard = count.lock();
-            while *guard < 800 {
+            while *guard < 8 * scaled(100, 20) {
                 changed.wait(&mut guard).unwrap();
             }
             assert!(count.try_lock().is_none());
             assert_eq!(changed.wait_timeout(&mut guard, SHORT), Ok(false));
         });
-        assert_eq!(count.into_inner(), 800);
+        assert_eq!(count.into_inner(), 8 * scaled(100, 20));
         let held = Mutex::new(());
         nursery(|n| {
             let guard = held.lock();

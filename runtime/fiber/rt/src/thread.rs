@@ -1,0 +1,31 @@
+//! Ordinary threads of the system below, which may use channels and locks as fibers do.
+
+use alloc::boxed::Box;
+
+use crate::substrate::{Substrate, Sys, SystemError};
+
+/// A thread that is no worker.
+pub struct Thread(<Sys as Substrate>::Thread);
+
+impl Thread {
+    /// Starts one. On capOS its stack has 64 KiB.
+    pub fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<Self, SystemError> {
+        Sys::spawn(name, Box::new(f)).map(Self)
+    }
+
+    /// Gives the caller's CPU away for a moment: its thread's, not only its fiber's.
+    pub fn pause() {
+        Sys::relax();
+    }
+
+    /// Waits for its end, blocking the caller's thread.
+    pub fn join(self) {
+        Sys::join(self.0);
+    }
+}
+
+impl core::fmt::Debug for Thread {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("Thread")
+    }
+}

@@ -1,0 +1,93 @@
+//! What fibers promise, as cases that run on every substrate: on Linux as host tests, on capOS as a
+//! guest's. An assertion that does not hold panics; on capOS that ends the guest.
+//!
+//! What needs unwinding (panics that are carried to a join), a process of its own or a host's files
+//! stays beside the crates, for Linux only.
+#![no_std]
+
+extern crate alloc;
+
+pub mod channels;
+pub mod nurseries;
+pub mod stress;
+pub mod workers;
+
+use fiber_rt::Runtime;
+
+/// So many on Linux, so many on capOS, where a machine is emulated.
+pub const fn scaled(linux: u32, capos: u32) -> u32 {
+    if cfg!(target_os = "none") { capos } else { linux }
+}
+
+/// A runtime of so many workers.
+pub fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+/// Calls `$each!` with every case: `module: case case …; module: …;`.
+#[macro_export]
+macro_rules! cases {
+    ($each:ident) => {
+        $each! {
+            channels:
+                a_bounded_channel_holds_its_capacity_in_order
+                an_unbounded_channel_is_never_full
+                a_rendezvous_hands_over_directly
+                the_last_sender_gone_disconnects_after_the_buffer
+                the_last_receiver_gone_gives_senders_their_values_back
+                close_keeps_what_was_admitted_in_order_and_nothing_else
+                close_ends_receivers_that_wait
+                a_cancelled_wait_gives_the_value_back_and_loses_none
+                threads_and_fibers_share_channels
+                select_takes_what_is_ready_and_is_fair
+                select_waits_for_the_first_arm
+                select_sends_and_receives
+                two_selects_meet_at_a_rendezvous
+                a_plain_operation_meets_a_select_at_a_rendezvous
+                the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself
+                select_sees_close_timeout_default_and_cancellation
+                a_selected_operation_that_is_dropped_loses_nothing
+                many_arms_are_as_good_as_few
+                timers_as_receivers
+                oneshot_carries_one_value
+                values_are_dropped_once
+                a_mutex_excludes_and_a_condvar_wakes
+            ;
+            nurseries:
+                a_fiber_borrows_and_its_result_is_joined
+                a_nursery_waits_for_fibers_nobody_joins
+                fibers_spawn_into_their_own_nursery
+                results_nobody_takes_are_dropped_before_the_nursery_ends
+                cancellation_is_sticky_and_ends_every_wait
+                one_fiber_is_cancelled_and_its_sibling_is_not
+                a_shield_masks_the_cancellation
+                a_deadline_cancels_and_an_inner_nursery_passes_it_on
+                a_deadline_that_is_not_met_does_nothing
+                run_waits_for_what_was_spawned_into_the_root
+                a_cancelled_run_of_spawns_loses_none
+            ;
+            workers:
+                workers_grow_to_twice_as_many_under_blocking_load_and_shrink_back
+                a_stalled_workers_fibers_are_taken_over
+                a_pool_that_is_not_elastic_stays_as_it_is
+                a_stall_is_reported
+                long_fibers_are_spread_over_the_workers
+                a_yielding_fiber_lets_outsiders_and_timers_in
+                a_fiber_moves_between_workers_and_keeps_its_stack
+                sleeps_are_never_early_and_all_end
+                many_timers_fire
+                a_dump_shows_who_waits_for_what
+                counters_add_up
+                runtimes_come_and_go
+                a_number_of_workers_that_makes_no_sense_is_refused
+            ;
+            stress:
+                channels_of_every_capacity_carry_everything_once
+                cancelled_fibers_lose_nothing_that_was_acknowledged
+                selects_over_shared_channels_take_each_value_once
+                requests_and_answers_between_fibers_and_threads
+                locks_and_conditions_under_load
+            ;
+        }
+    };
+}

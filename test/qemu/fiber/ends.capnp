@@ -1,0 +1,26 @@
+@0xb2d8a1f04c937e65;
+# Programs that end by their fibers; the name of each says how.
+
+using Boot = import "/schema/manifest.capnp";
+
+const manifest :Boot.Manifest = (processes = [
+  (name = "fiber.panic=101", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "panic", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.panic-without-console=101", binary = "ends.elf", grants = [
+    (name = "panic", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.overflow=104", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "overflow", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.out-of-memory=101", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "memory", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.no-spawner=3", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.no-park=3", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "spawner", threadSpawner = void), (name = "control", threadControl = void)]),
+  (name = "fiber.bystander=0", binary = "ends.elf", grants = [
+    (name = "console", console = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+]);

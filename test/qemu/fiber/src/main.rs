@@ -1,0 +1,53 @@
+//! Fibers on capOS: the cases that every substrate passes, and what only this one has.
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+mod calls;
+mod ends;
+
+use test_kit::{Suite, Test};
+use test_user::Env;
+
+capos_rt::main!(main);
+capos_heap::heap!(24 << 20);
+
+macro_rules! suite {
+    ($($module:ident: $($case:ident)*;)*) => {
+        const SUITE: Suite<Env> = Suite::new(&[
+            $($(Test::new(
+                concat!("fiber.", stringify!($module), ".", stringify!($case)),
+                |_| {
+                    fiber_cases::$module::$case();
+                    Ok(())
+                },
+            ),)*)*
+            Test::new("fiber.calls.others_go_on", calls::others_go_on),
+            Test::new("fiber.calls.more_than_the_ring_holds", calls::more_than_the_ring_holds),
+            Test::new("fiber.calls.raw_operations", calls::raw_operations),
+            Test::new("fiber.calls.a_service_of_fibers", calls::a_service_of_fibers),
+            Test::new("fiber.calls.another_process", calls::another_process),
+            Test::new("fiber.calls.large_results", calls::large_results),
+            Test::new("fiber.calls.errors", calls::errors),
+            Test::new("fiber.calls.a_thread_blocks", calls::a_thread_blocks),
+            Test::new("fiber.calls.cancelled", calls::cancelled),
+            Test::new("fiber.calls.cancelled_in_the_backlog", calls::cancelled_in_the_backlog),
+            Test::new("fiber.calls.cancelled_or_answered", calls::cancelled_or_answered),
+            Test::new("fiber.calls.both_wake_a_worker", calls::both_wake_a_worker),
+            Test::new("fiber.calls.a_blocked_worker", calls::a_blocked_worker),
+            Test::new("fiber.calls.a_surplus_worker_stays", calls::a_surplus_worker_stays),
+            Test::new("fiber.ends.a_panic_is_told", ends::a_panic_is_told),
+            Test::new("fiber.ends.an_overflow_is_told", ends::an_overflow_is_told),
+            Test::new("fiber.ends.no_room_for_stacks", ends::no_room_for_stacks),
+            Test::new("fiber.ends.no_more_threads", ends::no_more_threads),
+            Test::new("fiber.ends.nothing_stray", ends::nothing_stray),
+        ]);
+    };
+}
+
+fiber_cases::cases!(suite);
+
+fn main(env: Env) {
+    test_user::run(env, &SUITE)
+}
