@@ -58,9 +58,10 @@ pub struct Watch {
     pub news: [News; CAREFUL],
     /// Reckless vandals that did not end.
     pub left_alone: usize,
-    /// Frames that the second one gave back: the first leaves spare kernel stacks behind, which those
-    /// after it use.
+    /// Frames that each gives back but the first, which leaves spare kernel stacks behind for the others.
     pub given_back: Option<u64>,
+    /// Two gave back the same. Until then what is late of one may have counted for the next.
+    pub is_sure: bool,
     /// The first other amount that one gave back.
     pub unequal: Option<u64>,
     lives: [Life; VANDALS],
@@ -85,6 +86,7 @@ impl Watch {
             news: [News::default(); CAREFUL],
             left_alone: 0,
             given_back: None,
+            is_sure: false,
             unequal: None,
             lives: [Life::Begins; VANDALS],
             hello: [None; VANDALS],
@@ -263,9 +265,14 @@ impl Watch {
             same = if back == last { same + 1 } else { 0 };
             last = back;
             match self.given_back {
-                Some(expected) if back == expected => return,
+                Some(expected) if back == expected => {
+                    self.is_sure = true;
+                    return;
+                }
                 Some(_) if now_ns() >= until_ns => {
-                    if is_exact {
+                    if !self.is_sure {
+                        self.given_back = Some(back);
+                    } else if is_exact {
                         self.unequal.get_or_insert(back);
                     }
                     return;
