@@ -129,6 +129,7 @@ pub(crate) fn template() -> Option<Template> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ptr;
 
     #[test]
     fn a_block_lies_as_the_linker_counts() {
@@ -186,10 +187,10 @@ mod tests {
             segments: [segment(1, 4096), segment(PT_TLS, 0)],
         };
         let expected = Template { image: 0x4010, image_bytes: 4, bytes: 20, align: 1 };
-        // SAFETY: the table is behind the header.
-        unsafe {
-            assert_eq!(find(&raw const file(2).header), Some(expected));
-            assert_eq!(find(&raw const file(1).header), None);
+        for (entries, template) in [(2, Some(expected)), (1, None)] {
+            let file = file(entries);
+            // SAFETY: the table is behind the header.
+            assert_eq!(unsafe { find(ptr::from_ref(&file).cast()) }, template);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Nurseries: borrowing, results, cancellation, deadlines.
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
@@ -24,7 +23,7 @@ pub fn a_fiber_borrows_and_its_result_is_joined() {
     for runtime in runtimes() {
         let text = String::from("outside");
         let length = runtime.run(|| {
-            let local = vec![1, 2, 3];
+            let local = Vec::from([1, 2, 3]);
             nursery(|n| {
                 let sum = n.spawn(|| local.iter().sum::<usize>());
                 let length = n.spawn(|| text.len());
