@@ -17,6 +17,7 @@ UNSAFE_FOLDERS = [
     "kernel/mm",
     "kernel/smp",
     "platforms/loader",
+    "runtime/fiber/bench/meter",
     "runtime/fiber/chan",
     "runtime/fiber/rt",
     "runtime/rt",
@@ -37,6 +38,7 @@ UNSAFE_FOLDERS = [
 _MAY_PANIC_FOLDERS = [
     "platforms/image",
     "platforms/qemu",
+    "runtime/fiber/bench",
     "schema/compiler",
     "test",
 ]
@@ -49,7 +51,7 @@ _OS = {
 }
 
 _LINTS = [
-    "--check-cfg=cfg(checked,measure,loom,fuzzing,test)",
+    "--check-cfg=cfg(checked,measure,loom,shuttle,fuzzing,test)",
     "-Dwarnings",
     "-Dunsafe_op_in_unsafe_fn",
     "-Dmissing_docs",
@@ -62,7 +64,7 @@ _LINTS = [
 
 # What user input could reach must not be able to panic.
 _NO_PANIC_LINTS = [
-    "--check-cfg=cfg(checked,measure,loom,fuzzing,test)",
+    "--check-cfg=cfg(checked,measure,loom,shuttle,fuzzing,test)",
     "-Dclippy::unwrap_used",
     "-Dclippy::expect_used",
     "-Dclippy::panic",
@@ -87,6 +89,23 @@ def lint_flags_of(package, is_test = False):
 def lint_flags(is_test = False):
     """rustc flags for a crate of the calling package."""
     return lint_flags_of(native.package_name(), is_test)
+
+# Property tests with kept seeds, and what it stands in front of.
+_PROPERTY = "test/property"
+_PROPTEST = "@crates//:proptest"
+
+def _check_deps(deps):
+    if type(deps) == type([]) and _PROPTEST in deps and native.package_name() != _PROPERTY:
+        fail("//%s: name //%s:test_property, not %s: its tests keep the seeds of their failures" % (native.package_name(), _PROPERTY, _PROPTEST))
+
+def _kept_seeds():
+    """The seeds that were kept for tests of this package, each file beside a source of its name."""
+    kept = native.glob(["proptest-regressions/**/*.txt"], allow_empty = True)
+    for file in kept:
+        source = file.removeprefix("proptest-regressions/").removesuffix(".txt") + ".rs"
+        if not native.glob([source], allow_empty = True):
+            fail("//%s: %s is tried by nobody: there is no %s" % (native.package_name(), file, source))
+    return kept
 
 def _platform_transition_impl(_settings, attr):
     return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
@@ -144,7 +163,8 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       rustc_flags: flags beside those of the folder.
       **kwargs: as for rust_library.
     """
-    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
+    _check_deps(deps)
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
     rust_library(
         name = name,
         srcs = srcs,
@@ -175,7 +195,8 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
       compile_data: as for rust_binary.
       **kwargs: as for rust_binary.
     """
-    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "fuzz/**", "benches/**"])
+    _check_deps(deps)
+    srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
     flags = lint_flags() + rustc_flags
     if runs_on == "loader":
         flags += ["-Clink-arg=/Brepro", "-Clink-arg=/DEBUG:NONE"]
@@ -202,22 +223,28 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
         runs_on = runs_on,
     )
 
-def capos_host_test(name, crate = None, srcs = [], deps = [], rustc_flags = [], size = "small", **kwargs):
+def capos_host_test(name, crate = None, srcs = [], deps = [], data = [], rustc_flags = [], size = "small", **kwargs):
     """A test that runs on the build host: of a crate's own #[cfg(test)] modules, or of its own sources.
+
+    Property tests depend on //test/property:test_property, which tries the seeds kept in
+    proptest-regressions/ of the package first.
 
     Args:
       name: target name.
       crate: the library whose inner tests to run.
       srcs: sources of a test that stands alone.
       deps: other crates.
+      data: files it reads.
       rustc_flags: flags beside the lints.
       size: as for any Bazel test.
       **kwargs: as for rust_test.
     """
+    _check_deps(deps)
     rust_test(
         name = name,
         srcs = srcs,
         crate = crate,
+        data = data + _kept_seeds(),
         edition = "2024",
         rustc_flags = [f for f in lint_flags(is_test = True) if not (crate and f == "-Funsafe_code")] + rustc_flags,
         size = size,
@@ -243,6 +270,7 @@ def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, siz
       size: as for any Bazel test.
       **kwargs: as for rust_test.
     """
+    _check_deps(deps)
     rust_test(
         name = name + ".program",
         srcs = srcs,
@@ -265,11 +293,43 @@ def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, siz
         visibility = ["//visibility:public"],
     )
 
+def capos_shuttle_test(name, srcs, deps, size = "medium", **kwargs):
+    """Runs a model under many random schedules, each with its seed: for more threads than loom explores.
+
+    The sources and all their crates are compiled with cfg(loom) and cfg(shuttle): //abi/sync is
+    shuttle's then, and everything else is as in a loom model.
+
+    Args:
+      name: target name.
+      srcs: the models, as #[test] functions that call abi_sync::explore.
+      deps: crates.
+      size: as for any Bazel test.
+      **kwargs: as for rust_test.
+    """
+    _check_deps(deps)
+    rust_test(
+        name = name + ".program",
+        srcs = srcs,
+        crate_name = name.replace("-", "_"),
+        edition = "2024",
+        rustc_flags = lint_flags(is_test = True),
+        tags = ["manual"],
+        deps = deps,
+        **kwargs
+    )
+    variant_test(
+        name = name,
+        size = size,
+        program = ":" + name + ".program",
+        variant = "shuttle",
+        visibility = ["//visibility:public"],
+    )
+
 def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
     """A coverage-guided fuzz target (libFuzzer), and a test that replays its corpus.
 
     `bazel run :name -- -max_total_time=600 DIR` explores; `name_replay` runs every kept input
-    once, so that an input that once failed stays green.
+    once, so that an input that once failed stays green, then explores a few thousand new ones.
 
     Args:
       name: target name.
@@ -278,6 +338,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
       corpus: the kept inputs; by default every file in fuzz/corpus/<name>/.
       **kwargs: as for rust_binary.
     """
+    _check_deps(deps)
     corpus = corpus or native.glob(["fuzz/corpus/%s/*" % name], allow_empty = True)
     if not corpus:
         fail("%s has no corpus: put at least one input into fuzz/corpus/%s/" % (name, name))
@@ -312,8 +373,10 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
 
     `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
     (property tests against a model among them); `name_<file>` for each loom/<file>.rs, a loom
-    model; `name_<file>` for each fuzz/<file>.rs, a fuzz target with its corpus in
-    fuzz/corpus/name_<file>/.
+    model; `name_<file>` for each shuttle/<file>.rs, a model under random schedules; `name_<file>`
+    for each fuzz/<file>.rs, a fuzz target with its corpus in
+    fuzz/corpus/name_<file>/. A test or model may have modules of its own in tests/<file>/ or
+    loom/<file>/.
 
     Args:
       name: target and crate name.
@@ -330,11 +393,20 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
         stem = test.split("/")[-1].removesuffix(".rs")
         capos_host_test(
             name = name + "_" + stem,
-            srcs = [test],
+            srcs = [test] + native.glob(["tests/%s/*.rs" % stem], allow_empty = True),
+            crate_root = test,
             deps = [":" + name] + deps + test_deps + proof_deps,
         )
     for model in native.glob(["loom/*.rs"], allow_empty = True):
+        stem = model.split("/")[-1].removesuffix(".rs")
         capos_loom_test(
+            name = name + "_" + stem,
+            srcs = [model] + native.glob(["loom/%s/*.rs" % stem], allow_empty = True),
+            crate_root = model,
+            deps = [":" + name] + deps + proof_deps,
+        )
+    for model in native.glob(["shuttle/*.rs"], allow_empty = True):
+        capos_shuttle_test(
             name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
             srcs = [model],
             deps = [":" + name] + deps + proof_deps,

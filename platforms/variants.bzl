@@ -1,9 +1,10 @@
-"""Host programs built in a variant of the whole crate graph: under loom, or for a fuzzer.
+"""Host programs built in a variant of the whole crate graph: under loom or shuttle, for a fuzzer, to be timed.
 
-Both need every crate compiled with other flags, not just the one under test, so they are
+All need every crate compiled with other flags, not just the one under test, so they are
 transitions; a program and its variant never share an object file.
 """
 
+load("@rules_rust//rust:defs.bzl", "rust_clippy_aspect", "rustfmt_aspect")
 load(":profile.bzl", "PROFILES")
 
 _FLAGS_SETTING = "@rules_rust//rust/settings:extra_rustc_flags"
@@ -19,9 +20,15 @@ _FUZZ_FLAGS = PROFILES["checked"] + [
     "-Ccodegen-units=1",
 ]
 
+# For programs that are timed on the host: no checks, all that the optimiser has.
+BENCH_FLAGS = PROFILES["release"] + ["-Copt-level=3"]
+
 _VARIANTS = {
+    "bench": BENCH_FLAGS,
     "fuzz": _FUZZ_FLAGS,
     "loom": PROFILES["checked"] + ["--cfg=loom"],
+    # What is a model under loom is one here, too.
+    "shuttle": PROFILES["checked"] + ["--cfg=loom", "--cfg=shuttle"],
 }
 
 def _variant_transition_impl(_settings, attr):
@@ -65,4 +72,22 @@ variant_binary = rule(
     implementation = _variant_impl,
     attrs = _ATTRS,
     executable = True,
+)
+
+def _variant_lint_impl(ctx):
+    files = []
+    for dep in ctx.attr.crates:
+        for group in ["clippy_checks", "rustfmt_checks"]:
+            if hasattr(dep[OutputGroupInfo], group):
+                files.append(getattr(dep[OutputGroupInfo], group))
+    return [DefaultInfo(files = depset(transitive = files))]
+
+variant_lint = rule(
+    doc = "Clippy and rustfmt over crates that are only built in a variant, with what they need.",
+    implementation = _variant_lint_impl,
+    attrs = {
+        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = _variant_transition),
+        "variant": attr.string(mandatory = True, values = _VARIANTS.keys()),
+        "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
+    },
 )

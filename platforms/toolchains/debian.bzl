@@ -72,3 +72,34 @@ debian_rust = repository_rule(
     environ = ["CAPOS_LOCK"],
     local = True,
 )
+
+_NO_GO = """genrule(
+    name = "files",
+    outs = ["missing"],
+    cmd = "echo 'Go is not set up: ./bazelw group go fetches it' >&2; exit 1",
+    visibility = ["//visibility:public"],
+)
+"""
+
+_GO = """filegroup(
+    name = "files",
+    srcs = glob(["go/%s" % p for p in ["bin/go", "pkg/**", "src/**", "VERSION", "go.env"]]),
+    visibility = ["//visibility:public"],
+)
+"""
+
+def _debian_go_impl(rctx):
+    libraries = rctx.path(rctx.os.environ.get("CAPOS_GROUP_GO", "") + "/usr/lib")
+    found = [d for d in libraries.readdir() if d.basename.startswith("go-") and d.get_child("bin").get_child("go").exists]
+    if not found:
+        rctx.file("BUILD.bazel", _NO_GO)
+        return
+    rctx.symlink(found[-1], "go")
+    rctx.file("BUILD.bazel", _GO)
+
+debian_go = repository_rule(
+    doc = "@go//:files: the distribution's Go, from the wrapper's group `go` or as installed; all that uses it has its files as inputs.",
+    implementation = _debian_go_impl,
+    environ = ["CAPOS_GROUP_GO"],
+    local = True,
+)

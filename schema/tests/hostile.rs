@@ -1,9 +1,9 @@
 //! Messages nobody honest sends, to every method of every interface: none panics, none makes a
 //! server see more than the message holds.
-use proptest::prelude::*;
 use schema::{INTERFACES, console, system_info, thread_spawner};
 use schema_testing::{Everything, Loopback, Words, serve};
 use schema_wire::{CapSlot, Encode, Served, Status};
+use test_property::prelude::*;
 
 /// Sends `bytes` to every method there is, and one that is not.
 fn send(bytes: &[u8]) {

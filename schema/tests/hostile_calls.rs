@@ -1,9 +1,9 @@
 //! Good calls of every method, damaged: each bit flipped, each word replaced by a bad pointer,
 //! cut and shifted. No method panics, and what is refused did nothing.
-use proptest::prelude::*;
 use schema::INTERFACES;
 use schema_testing::{Call, Everything, Words, calls, serve};
 use schema_wire::{Served, Status};
+use test_property::prelude::*;
 
 fn interface_name(call: &Call) -> &'static str {
     INTERFACES.iter().find(|one| one.id == call.interface).unwrap().name

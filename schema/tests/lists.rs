@@ -1,9 +1,9 @@
 //! Lists in messages: against the stock builder and reader, and as nobody honest writes them.
 use probe::probe as generated;
 use probe::probe_capnp::{Colour, lists};
-use proptest::prelude::*;
 use schema_testing::Words;
 use schema_wire::{Encode, List, Message, TransferIndex, WireError};
+use test_property::prelude::*;
 
 fn flat() -> impl Strategy<Value = generated::Flat> {
     (any::<u32>(), 0_u16..3, any::<bool>(), any::<u64>()).prop_map(|(a, b, c, d)| generated::Flat {

@@ -1,11 +1,11 @@
 //! Every shape of message: against the stock builder and reader, and with bad buffers.
 use probe::probe as generated;
 use probe::probe_capnp::{Colour, numbers, probe as stock};
-use proptest::prelude::*;
 use schema_testing::{Loopback, Words};
 use schema_wire::{
     Answer, CallError, CapSlot, Encode, List, Message, Status, Transfer, TransferIndex, WireError,
 };
+use test_property::prelude::*;
 
 struct Mirror<'a> {
     first: Option<generated::Texts<'a>>,

@@ -1,6 +1,5 @@
 //! Every method of every interface: what the client sends is what the server sees, what the
 //! server answers is what the client gets.
-use proptest::prelude::*;
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::system_info_capnp::ImageProfile;
 use schema::{
@@ -9,6 +8,7 @@ use schema::{
 };
 use schema_testing::{Everything, Loopback, serve};
 use schema_wire::{CallError, CapSlot, ExceptionKind, Status};
+use test_property::prelude::*;
 
 const SLOT: CapSlot = CapSlot::new(3, 1);
 

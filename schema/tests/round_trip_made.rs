@@ -1,6 +1,5 @@
 //! Every method of the interfaces whose messages are made from numbers: what the client sends is
 //! what the server sees, what the server answers is what the client gets.
-use proptest::prelude::*;
 use schema::{
     INTERFACES, cpu_isolation_lease as lease, frame_allocator, interrupt, memory_object,
     process_handle, process_spawner, realtime_island as island, scheduler_control as control,
@@ -8,6 +7,7 @@ use schema::{
 };
 use schema_testing::{Everything, Loopback, make};
 use schema_wire::{CapSlot, Transfer};
+use test_property::prelude::*;
 
 const SLOT: CapSlot = CapSlot::new(3, 1);
 const SENT: [Transfer; 1] = [Transfer { slot: CapSlot::new(9, 2), is_move: true }];

@@ -2,7 +2,7 @@
 # parts_test.sh: the parts of ./bazelw that decide something without the network:
 # mirror detection, lock and package lists, unpacking, machine checks, locks.
 . "${BASH_SOURCE[0]%/*}/testing.sh"
-for part in lib mirror fetch rootfs preflight sandbox resolve; do
+for part in lib mirror fetch rootfs preflight sandbox setup resolve group; do
   # shellcheck disable=SC1090
   . "$TOOLCHAIN/$part.sh"
 done
@@ -161,8 +161,64 @@ case_lock_fits_packages() {
 # Versions are in the lock and nowhere else.
 case_no_version_outside_the_lock() {
   local found
-  found=$(grep -rnE '(lld|libllvm|openjdk|llvm|gcc|python3|rust|libstd-rust)[-.]?[0-9]+\.?[0-9]*[^0-9t-]' "$TOOLCHAIN"/*.sh "$TOOLCHAIN/packages" || true)
+  found=$(grep -rnE '(lld|libllvm|openjdk|llvm|gcc|python3|rust|libstd-rust|golang|go)[-.]?[0-9]+\.?[0-9]*[^0-9t-]' "$TOOLCHAIN"/*.sh "$TOOLCHAIN"/packages* || true)
   expect_equal "$found" '' 'names with a version'
+}
+
+# Each group's lock holds what its list wants and nothing else, and names who it is for.
+case_groups_fit_their_packages() {
+  local group name
+  group_names
+  ((${#GROUP_NAMES[@]})) || fail 'no group was found'
+  for group in "${GROUP_NAMES[@]}"; do
+    read_lock "$TOOLCHAIN/lock.$group"
+    read_packages "$TOOLCHAIN/packages.$group"
+    for name in "${LOCK_NAME[@]}"; do
+      if is_left_out "$name"; then fail "$name is in lock.$group and left out in packages.$group"; fi
+    done
+    ((${#NEEDED_BY[@]})) || fail "packages.$group names no target"
+  done
+}
+
+case_group_is_set_up_when_asked_for() {
+  TOOLCHAIN=$PWD
+  printf '%s\n' 'suite s' 'for //a:b reason' 'for //a:c reason' 'want x reason' 'skip ./usr/share/x/* reason' >packages.x
+  group_names
+  expect_equal "${GROUP_NAMES[*]}" x groups
+  group_is_asked_for x run //a:b -- --rows yield || fail '//a:b needs the group'
+  group_is_asked_for x test @//a:c || fail '@//a:c needs the group'
+  if group_is_asked_for x test //a/... //a:bc; then fail 'nobody asked for the group'; fi
+  expect_equal "${SKIPPED[*]}" './usr/share/x/*' 'what is not unpacked'
+  expect_equal "$( (require_group y) 2>&1)" "bazelw: error: there is no group 'y'; there is: x" refusal
+  # The tool chain's own list has no such lines.
+  cp packages.x packages
+  expect_words "$( (read_packages) 2>&1)" "belongs into the packages of a group"
+}
+
+# Another package, another list or another way to unpack is another folder.
+case_group_identity() {
+  TOOLCHAIN=$PWD CACHE=/c
+  local file before
+  for file in lock.x packages.x rootfs.sh; do printf 1 >"$file"; done
+  for file in lock.x packages.x rootfs.sh; do
+    before=$(group_folder x)
+    printf 2 >"$file"
+    [[ $(group_folder x) == /c/group/* && $(group_folder x) != "$before" ]] || fail "$file does not count"
+  done
+}
+
+# Crates of other systems lose their sources and keep what cargo resolves with.
+case_crates_of_other_systems_are_trimmed() {
+  local crate
+  for crate in windows-sys-0.1.0 windows_x86_64_gnu-0.1.0 winapi-0.1.0 winapi-i686-pc-windows-gnu-0.1.0 windows-kept-0.1.0 libc-0.1.0; do
+    mkdir -p "v/$crate/src" "v/$crate/lib"
+    touch "v/$crate/"{Cargo.toml,.cargo-checksum.json,build.rs,src/lib.rs,src/more.rs,lib/import.a}
+  done
+  trim_crates v
+  for crate in windows-sys windows_x86_64_gnu winapi winapi-i686-pc-windows-gnu; do
+    expect_equal "$(cd "v/$crate-0.1.0" && find . -type f | sort | tr '\n' ' ')" './.cargo-checksum.json ./Cargo.toml ./build.rs ./src/lib.rs ' "$crate"
+  done
+  expect_equal "$(find v/libc-0.1.0 v/windows-kept-0.1.0 -type f | wc -l)" 12 'files of crates that are compiled'
 }
 
 case_lock_difference() {

@@ -23,11 +23,14 @@ start() {
   MIRROR=http://127.0.0.1:$(<port)
 }
 
+# What is asked of ./bazelw.
+COMMAND=(build //...)
+
 # Runs ./bazelw with settings "$@" and must be refused with the words $WANT in one sentence.
 expect_refusal() {
   local status=0 words
   words=$(env -i PATH="$PATH" HOME="$PWD/home" CAPOS_CACHE="$PWD/cache" CAPOS_DISK_NEEDED_MB=0 \
-    CAPOS_FETCH_TRIES=1 CAPOS_FETCH_STALL=5 "$@" ws/bazelw build //... 2>&1) || status=$?
+    CAPOS_FETCH_TRIES=1 CAPOS_FETCH_STALL=5 "$@" ws/bazelw "${COMMAND[@]}" 2>&1) || status=$?
   expect_equal "$status" 1 "exit status ($words)"
   expect_equal "$(grep -c 'error:' <<<"$words")" 1 "errors ($words)"
   expect_words "$words" "$WANT"
@@ -89,6 +92,21 @@ case_gone_and_nothing_signed() {
   if command -v apt-get >/dev/null; then apt='could not be fetched and verified'; fi
   if command -v apt-get >/dev/null && [[ ! -e /usr/share/keyrings/debian-archive-keyring.gpg ]]; then apt='keyring is not installed'; fi
   WANT=$apt expect_refusal CAPOS_DEBIAN_MIRROR="$MIRROR"
+}
+
+# A group is fetched and checked as the tool chain is.
+case_group() {
+  start
+  COMMAND=(group nothing)
+  WANT="there is no group 'nothing'; there is: go" expect_refusal CAPOS_DEBIAN_MIRROR="$MIRROR"
+  cp lock ws/third_party/toolchain/lock.go
+  COMMAND=(group go)
+  printf corrupt >faults/zebra.deb
+  WANT='the lock asks for' expect_refusal CAPOS_DEBIAN_MIRROR="$MIRROR"
+  printf missing >faults/zebra.deb
+  WANT="the mirror no longer has zebra 1.0; './bazelw relock go'" expect_refusal CAPOS_DEBIAN_MIRROR="$MIRROR"
+  rm faults/zebra.deb
+  WANT='is not a Debian package' expect_refusal CAPOS_DEBIAN_MIRROR="$MIRROR"
 }
 
 run_cases "$@"

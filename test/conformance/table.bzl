@@ -262,6 +262,9 @@ PROOFS = {
         "//abi/ring:abi_ring_hostile",
         "//test/qemu/hostile:hostile_1d_checked",
         "//test/qemu/hostile:hostile_1d_release",
+        "//test/qemu/hostile:hostile_4r_checked",
+        "//test/qemu/hostile:hostile_4r_release",
+        "//abi/ring:abi_ring_dispatch_replay",
     ],
     "B9": [
         "//test/qemu/user:user_1d_checked",
@@ -293,6 +296,7 @@ PROOFS = {
     "B14": [
         "//abi/ring:abi_ring_hostile",
         "//test/qemu/hostile:hostile_1d_checked",
+        "//test/qemu/hostile:hostile_4r_release",
     ],
     "B15": [
         "//test/qemu/ring:ring_1d_checked",
@@ -373,25 +377,33 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/threads:threads_qemu_1d_checked",
+        "//kernel/core/address:core_address_test",
+        "//kernel/object:kernel_object_test",
     ],
     "T4": [
         "//kernel/core/ledger:core_ledger_cases",
         "//test/qemu/threads:threads_qemu_1d_checked",
+        "//kernel/object:kernel_object_test",
     ],
     "T5": [
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//test/qemu/threads:threads_qemu_4r_release",
+        "//kernel/core/address:core_address_test",
+        "//kernel/object:kernel_object_test",
     ],
     "T6": [
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//test/qemu/faults:faults_qemu_4r_release",
+        "//kernel/core/thread:core_thread_test",
+        "//kernel/object:kernel_object_test",
     ],
     "T7": [
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/threads:threads_qemu_1d_checked",
+        "//kernel/object:kernel_object_test",
     ],
     "T8": [
         "//kernel/core/thread:core_thread_lifecycle_table",
@@ -400,12 +412,20 @@ PROOFS = {
     "T9": [
         "//test/qemu/threads:threads_qemu_4r_checked",
         "//test/qemu/user:user_4r_release",
+        "//kernel/core/thread:core_thread_kill",
+        "//kernel/core/thread:core_thread_word_table",
     ],
     "T10": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/faults:faults_qemu_4r_release",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
+        "//test/qemu/ipc:halfway_1d_checked",
+        "//test/qemu/ipc:halfway_4r_release",
+        "//kernel/core/thread:core_thread_kill",
+        "//kernel/core/endpoint:core_endpoint_cases",
+        "//kernel/core/thread:core_thread_lifecycle_table",
+        "//kernel/smp/park:smp_park_meet",
     ],
     "T11": ["//test/qemu/threads:threads_qemu_4r_release"],
     "T12": ["//test/qemu/threads:threads_qemu_4r_checked"],
@@ -432,14 +452,24 @@ PROOFS = {
     ],
     "K4": ["//test/qemu/park:park_qemu_1d_checked"],
     "K5": ["//test/qemu/park:park_qemu_1d_checked"],
-    "K7": ["//test/qemu/park:park_qemu_1d_checked"],
-    "K8": ["//test/qemu/park:park_qemu_1d_checked"],
+    "K7": [
+        "//test/qemu/park:park_qemu_1d_checked",
+        "//kernel/core/park:core_park_property",
+        "//kernel/core/park:core_park_test",
+    ],
+    "K8": [
+        "//test/qemu/park:park_qemu_1d_checked",
+        "//kernel/core/cap:core_cap_table",
+        "//kernel/core/park:core_park_test",
+    ],
     "I1": [
         "//kernel/core/endpoint:core_endpoint_model",
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
+        "//test/qemu/ipc:halfway_1d_checked",
+        "//test/qemu/ipc:halfway_4r_release",
         "//test/qemu/many:many_4r_release",
         "//test/qemu/differential:differential",
     ],
@@ -468,6 +498,10 @@ PROOFS = {
     "I8": [
         "//kernel/core/endpoint:core_endpoint_test",
         "//kernel/core/sched:core_sched_table",
+        "//test/qemu/ipc:slot_1d_checked",
+        "//test/qemu/ipc:slot_1d_release",
+        "//test/qemu/ipc:slot_4r_checked",
+        "//test/qemu/ipc:slot_4r_release",
     ],
     "I9": ["//kernel/smp/rq:smp_rq_fairness"],
     "S1": [
@@ -613,6 +647,7 @@ PROOFS = {
         "//test/fiber:linux",
         "//runtime/fiber/chan:fiber_chan_histories",
         "//runtime/fiber/chan:fiber_chan_channels",
+        "//runtime/fiber/chan:fiber_chan_mixed",
     ],
     "F9": [
         "//test/fiber:linux",
@@ -624,6 +659,7 @@ PROOFS = {
     "F11": [
         "//test/fiber:linux",
         "//runtime/fiber/core:fiber_core_test",
+        "//runtime/fiber/core:fiber_core_workers",
     ],
     "F12": [
         "//runtime/fiber/rt:fiber_rt_workers",
@@ -644,12 +680,18 @@ PROOFS = {
     "F15": [
         "//test/fiber:linux",
         "//runtime/fiber/chan:fiber_chan_channels",
+        "//runtime/fiber/chan:fiber_chan_mixed",
     ],
-    "F17": ["//test/fiber:linux"],
+    "F17": [
+        "//runtime/fiber/rt:fiber_rt_workers",
+        "//runtime/fiber/chan:fiber_chan_fairness",
+        "//test/fiber:linux",
+    ],
     "F18": [
         "//runtime/fiber/core:fiber_core_sleep",
         "//test/fiber:linux",
         "//test/qemu/fiber:fiber_4r_release",
+        "//runtime/fiber/core:fiber_core_workers",
     ],
     "F19": [
         "//test/fiber:linux",
@@ -664,6 +706,14 @@ PROOFS = {
         "//kernel/core/frames:core_frames_model",
         "//kernel/core/paging:core_paging_model",
         "//kernel/core/timer:core_timer_property",
+        "//abi/ring:abi_ring_model",
+        "//kernel/core/cap:core_cap_model",
+        "//kernel/core/ledger:core_ledger_property",
+        "//kernel/core/park:core_park_property",
+        "//kernel/core/sched:core_sched_property",
+        "//kernel/core/thread:core_thread_park",
+        "//runtime/fiber/core:fiber_core_word_table",
+        "//test/property:test_property_macros",
     ],
     "Q2": [
         "//abi/ring:abi_ring_dispatch_replay",
@@ -677,13 +727,27 @@ PROOFS = {
         "//kernel/core/timer:core_timer_operations_replay",
         "//kernel/core/vm:core_vm_operations_replay",
         "//schema:schema_hostile_calls",
+        "//kernel/core/endpoint:core_endpoint_history_replay",
+        "//kernel/core/manifest:core_manifest_parse_replay",
+        "//platforms/loader/core:loader_core_config_replay",
     ],
-    "Q3": ["//test/qemu/hostile:hostile_1d_checked"],
-    "Q4": ["//test/qemu/ipc:ipc_4r_checked"],
+    "Q3": [
+        "//test/qemu/hostile:hostile_1d_checked",
+        "//test/qemu/hostile:hostile_1d_release",
+        "//test/qemu/hostile:hostile_4r_checked",
+        "//test/qemu/hostile:hostile_4r_release",
+    ],
+    "Q4": [
+        "//test/qemu/ipc:ipc_4r_checked",
+        "//test/qemu/ipc:halfway_1d_checked",
+        "//test/qemu/ipc:halfway_4r_checked",
+    ],
     "Q5": [
         "//test/sim:test_sim_seeds",
         "//test/sim:test_sim_replay",
         "//test/sim:test_sim_planted",
+        "//test/sim:test_sim_kept",
+        "//test/sim:test_sim_options",
     ],
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",

@@ -41,6 +41,12 @@ doctor() {
   for part in bazel-bootstrap bazel-rules-rust rustc 'lld-*' gcc qemu-system-x86 ovmf capnproto xorriso gdb bubblewrap; do
     row '' "$(locked_version "$part")"
   done
+  group_names
+  for part in "${GROUP_NAMES[@]}"; do
+    read_lock "$TOOLCHAIN/lock.$part"
+    if [[ -e $(group_folder "$part")/.complete ]]; then mirror='set up'; else mirror="not set up; './bazelw group $part' does it"; fi
+    row "group $part" "${LOCK_NAME[0]} ${LOCK_VERSION[0]}, $(mb "$LOCK_BYTES") MB: $mirror"
+  done
   if mirror=$(find_mirror); then row mirror "$mirror"; else row mirror 'none known; set CAPOS_DEBIAN_MIRROR'; fi
   if command -v apt-get >/dev/null && find_keyring >/dev/null; then
     row 'signed apt' "yes, keyring $(find_keyring)"
@@ -48,7 +54,7 @@ doctor() {
     row 'signed apt' 'no (needed only by relock and when a pinned package has left the mirror)'
   fi
   row cache "$CACHE: $(free_mb "$CACHE") MB free"
-  for part in root debs crates disk out; do
+  for part in root group debs crates disk out; do
     row '' "$part $(folder_mb "$CACHE/$part") MB"
   done
   if [[ -e $ROOT/.complete ]]; then
@@ -80,11 +86,13 @@ doctor() {
 # Removes root file systems, packages and crates that this checkout does not use.
 # Another checkout with the same cache sets up again what it misses.
 prune() {
-  local before path
+  local before path name groups=' '
   before=$(folder_mb "$CACHE")
+  group_names
+  for name in "${GROUP_NAMES[@]}"; do groups+="$(group_folder "$name") "; done
   setup_crates_name
-  for path in "$CACHE"/root/* "$CACHE"/root/.new-* "$CACHE"/crates/* "$CACHE"/crates/.new-* "$CACHE"/debs/*; do
-    if [[ -e $path && $path != "$ROOT" && $path != "$CRATES" ]]; then rm -rf "$path"; fi
+  for path in "$CACHE"/root/* "$CACHE"/root/.new-* "$CACHE"/group/* "$CACHE"/group/.new-* "$CACHE"/crates/* "$CACHE"/crates/.new-* "$CACHE"/debs/*; do
+    if [[ -e $path && $path != "$ROOT" && $path != "$CRATES" && $groups != *" $path "* ]]; then rm -rf "$path"; fi
   done
   say "the cache took $before MB and takes $(folder_mb "$CACHE") MB now"
 }

@@ -6,19 +6,24 @@
 # come out of that signed index and nowhere else. There is no unsigned way.
 # shellcheck shell=bash
 
-# Reads file `packages` into SUITE, WANTED and LEFT_OUT.
+# Reads file $1, `packages` without one, into SUITE, WANTED and LEFT_OUT; a group's file
+# also into NEEDED_BY and SKIPPED (see group.sh).
 read_packages() {
-  local kind name rest
-  SUITE='' WANTED=() LEFT_OUT=()
+  local file=${1:-$TOOLCHAIN/packages} kind name rest
+  SUITE='' WANTED=() LEFT_OUT=() NEEDED_BY=() SKIPPED=()
   while read -r kind name rest || [[ -n $kind ]]; do
     case $kind in
       '' | '#'*) ;;
       suite) SUITE=$name ;;
       want) WANTED+=("$name") ;;
       drop) LEFT_OUT+=("$name") ;;
-      *) die "$TOOLCHAIN/packages: a line begins with suite, want or drop, not with '$kind $name $rest'" ;;
+      for | skip)
+        [[ $file == */packages.* ]] || die "$file: '$kind' belongs into the packages of a group"
+        if [[ $kind == for ]]; then NEEDED_BY+=("$name"); else SKIPPED+=("$name"); fi
+        ;;
+      *) die "$file: a line begins with suite, want or drop, in a group also with for or skip, not with '$kind $name $rest'" ;;
     esac
-  done <"$TOOLCHAIN/packages"
+  done <"$file"
 }
 
 # True if package $1 is left out.
@@ -65,16 +70,17 @@ apt_closure() {
   printf '%s\n' "$words"
 }
 
-# Writes to file $1 a lock of the suite as it is today.
+# Writes to file $1 a lock of the suite as it is today, for the list of packages $2,
+# `packages` without one.
 resolve_lock() {
-  local out=$1 mirror keyring state llvm='' name version address file size sum arch
+  local out=$1 list=${2:-$TOOLCHAIN/packages} mirror keyring state llvm='' name version address file size sum arch
   local -a wanted=()
   command -v apt-get >/dev/null ||
     die "a current set of packages is resolved with signed apt, and this machine has no apt-get; run on Debian, or use a mirror that still has the locked packages (CAPOS_DEBIAN_MIRROR)"
   keyring=$(find_keyring) ||
     die "Debian's archive keyring is not installed, so signatures cannot be checked; install the package debian-archive-keyring or set CAPOS_DEBIAN_KEYRING to the file"
   mirror=$(require_mirror)
-  read_packages
+  read_packages "$list"
   state=$CACHE/current/apt
   rm -rf "$state"
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
@@ -85,10 +91,12 @@ resolve_lock() {
     die "the index of suite $SUITE could not be fetched and verified ($(grep -E '^[EW]:' "$state/log" | tail -n 1))"
 
   # rustc says which LLVM it is built on; the linker is the one of that LLVM.
-  while read -r address file size sum; do
-    if [[ $file == libllvm[0-9]*_* ]]; then llvm=${file#libllvm} llvm=${llvm%%_*}; fi
-  done < <(apt_closure "$state" rustc)
-  [[ -n $llvm ]] || die "rustc of suite $SUITE depends on no libllvm package, so the linker to go with it is unknown"
+  if [[ " ${WANTED[*]} " == *' lld-* '* ]]; then
+    while read -r address file size sum; do
+      if [[ $file == libllvm[0-9]*_* ]]; then llvm=${file#libllvm} llvm=${llvm%%_*}; fi
+    done < <(apt_closure "$state" rustc)
+    [[ -n $llvm ]] || die "rustc of suite $SUITE depends on no libllvm package, so the linker to go with it is unknown"
+  fi
   for name in "${WANTED[@]}"; do wanted+=("${name/#lld-\*/lld-$llvm}"); done
 
   apt_closure "$state" "${wanted[@]}" >"$state/closure"

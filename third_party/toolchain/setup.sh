@@ -92,6 +92,19 @@ setup_crates_name() {
   fi
 }
 
+# Removes from the vendored crates in folder $1 what is of other systems. Cargo resolves
+# for every system at once, so these crates are in the lock and their manifests are
+# needed; their sources and import libraries are never compiled here.
+trim_crates() {
+  local crate
+  for crate in "$1"/windows-sys-[0-9]* "$1"/windows_*-[0-9]* "$1"/winapi-[0-9]* "$1"/winapi-*-gnu-[0-9]*; do
+    if [[ -d $crate ]]; then
+      find "$crate" -type f ! -name Cargo.toml ! -name .cargo-checksum.json ! -name build.rs ! -path "$crate/src/lib.rs" -delete
+      find "$crate" -mindepth 1 -type d -empty -delete
+    fi
+  done
+}
+
 # Sets CRATES and fetches the crates if they are not there. This is the only step
 # of the sandbox that has the network.
 setup_crates() {
@@ -117,6 +130,7 @@ setup_crates() {
       cargo --quiet vendor --locked --versioned-dirs --manifest-path "$manifest" "$new" >"$new.cargo/source.toml" 2>"$new.cargo/log" ||
       die "the crates of third_party/crates/Cargo.lock could not be fetched: $(grep -v '^ *$' "$new.cargo/log" | tail -n 4 | tr '\n' ' ')"
     rm -rf "$new.cargo"
+    trim_crates "$new"
     mv -T "$new" "$CRATES"
     step_done "$(find "$CRATES" -mindepth 1 -maxdepth 1 | wc -l) crates, checksums verified by cargo,"
   fi

@@ -1,7 +1,7 @@
 //! Any record survives the wire; any damage is told; no bytes make the decoder panic.
 
 use abi_report::{Damage, Decoder, Encoder, FRAME_MAX, Item, Record, Sink};
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 struct Bytes(Vec<u8>);
 

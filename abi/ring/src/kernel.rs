@@ -184,6 +184,13 @@ impl<M: Memory> KernelRing<M> {
         tail.wrapping_sub(head).min(self.block().cq_entries())
     }
 
+    /// Whether completions wait in the queue: that [`count`](Self::count) is not 0.
+    #[inline(always)]
+    pub fn has_completions(&self) -> bool {
+        // Acquire: as in `count`.
+        self.memory.load_acquire(RingWord::CqHead) != self.cq_tail.load(Ordering::Relaxed)
+    }
+
     /// Completions that may still be promised, given the SQEs consumed so far.
     #[inline]
     pub(crate) fn credits(&self, sq_head: u32) -> u32 {
@@ -250,6 +257,31 @@ impl<M: Memory> KernelRing<M> {
         from: &KernelRing<N>,
         slot: u16,
     ) -> Posted {
+        self.batch_from_slot(cq, credit, outcome, from, slot).publish()
+    }
+
+    /// As [`post_from_slot`](Self::post_from_slot), for who knows that nobody waits for it.
+    #[inline(always)]
+    pub fn post_from_slot_unawaited<N: Memory>(
+        &self,
+        cq: &mut CqProducer,
+        credit: Credit,
+        outcome: &Outcome,
+        from: &KernelRing<N>,
+        slot: u16,
+    ) {
+        drop(self.batch_from_slot(cq, credit, outcome, from, slot));
+    }
+
+    #[inline(always)]
+    fn batch_from_slot<'r, N: Memory>(
+        &'r self,
+        cq: &'r mut CqProducer,
+        credit: Credit,
+        outcome: &Outcome,
+        from: &KernelRing<N>,
+        slot: u16,
+    ) -> Batch<'r, M> {
         let mut batch = self.batch(cq);
         inline::copy(
             outcome.length,
@@ -257,7 +289,7 @@ impl<M: Memory> KernelRing<M> {
             self.memory.cqe_slot(batch.tail),
         );
         batch.post(credit, outcome);
-        batch.publish()
+        batch
     }
 
     /// Posts a completion whose payload, `outcome.length` bytes, begins `words`; what `words`

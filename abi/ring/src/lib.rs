@@ -65,7 +65,7 @@ pub use decode::{Bounds, decode};
 pub use kernel::{Batch, CqProducer, Credit, KernelRing, Outcome, Posted};
 pub use memory::{INLINE_WORDS, Memory};
 pub use owner::{Ended, PollerId, PollerToken, Refusal, Visitor};
-pub use pass::{Accepted, Head, MOST_NOPS, Pass, Stop};
+pub use pass::{Accepted, Head, MOST_NOPS, Pass, Sole, Stop};
 pub use poll::Sleep;
 pub use request::{Call, Park, Payload, Recv, Request, Return, Room, Unpark};
 pub use simple::{SimpleAnswer, SimpleCall};

@@ -52,6 +52,13 @@ pub trait Memory {
         first as u8
     }
 
+    /// Reads of the SQE with this index, word by word.
+    #[inline]
+    fn sqe_words(&self, index: u32) -> impl Fn(usize) -> u64 {
+        let words = self.load_sqe(index);
+        move |word| words.get(word).copied().unwrap_or(0)
+    }
+
     /// Reads of the inline slot SQEs call by this number, word by word: for a copy, which finds the
     /// slot once.
     #[inline]
@@ -158,6 +165,12 @@ impl Memory for BlockMemory {
     fn first_byte(&self, index: u32) -> u8 {
         let [first, ..] = self.sqe(index);
         first.load(RELAXED) as u8
+    }
+
+    #[inline]
+    fn sqe_words(&self, index: u32) -> impl Fn(usize) -> u64 {
+        let words = self.sqe(index);
+        move |word| words.get(word).map_or(0, |place| place.load(RELAXED))
     }
 
     #[inline]

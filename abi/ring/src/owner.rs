@@ -7,6 +7,7 @@
 //!       4     STOP: the poller's ownership ends with the running pass
 //!       5     CLOSED: the ring is being torn down; nothing begins any more
 //!       6     ANNOUNCED: user space is told to enter; the poller's next pass takes that back
+//!       7     PASSES: every SQE is consumed in a pass, also the only one; set when the ring is made
 //!  bit 32-63  generation of the poller's ownership
 //! ```
 //!
@@ -30,6 +31,7 @@ const ASLEEP: u64 = 1 << 3;
 const STOP: u64 = 1 << 4;
 const CLOSED: u64 = 1 << 5;
 const ANNOUNCED: u64 = 1 << 6;
+const PASSES: u64 = 1 << 7;
 /// What goes with a poller's ownership.
 const OWNERSHIP: u64 = OWNER | ASLEEP | STOP | ANNOUNCED;
 const GENERATION_SHIFT: u32 = 32;
@@ -115,6 +117,20 @@ impl SqOwner {
             }
         })
         .map(|_| ())
+    }
+
+    /// Whether nobody consumes, as the ring's own thread sees it: it may then consume without saying
+    /// so, as long as it hands the queue to nobody meanwhile. A poller gets the queue from this
+    /// thread alone, and the timer visits on its behalf, while it is in user mode.
+    #[inline(always)]
+    pub(crate) fn is_free(&self) -> bool {
+        // Acquire: as for `begin`.
+        self.0.load(Ordering::Acquire) & (PASSES | CLOSED | PASS | OWNER) == 0
+    }
+
+    /// From now on [`is_free`](Self::is_free) says no. By whoever makes the ring.
+    pub(crate) fn only_passes(&self) {
+        self.0.fetch_or(PASSES, Ordering::Relaxed);
     }
 
     /// Begins a pass of the ring's own thread on behalf of the poller that owns the queue.

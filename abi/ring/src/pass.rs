@@ -33,6 +33,28 @@ pub struct Pass<'r, M: Memory> {
     is_polled: bool,
 }
 
+/// The only SQE of a ring's queue, before the ring's own thread.
+#[derive(Debug)]
+pub struct Sole<'r, M: Memory> {
+    pub(crate) ring: &'r KernelRing<M>,
+    pub(crate) head: u32,
+}
+
+impl<M: Memory> Sole<'_, M> {
+    /// What it is, read once.
+    #[inline(always)]
+    pub fn head(&self) -> Head {
+        Head { words: self.ring.memory.load_sqe(self.head), index: self.head }
+    }
+
+    /// Consumes it, whose user data is this.
+    #[inline(always)]
+    pub fn take(self, user_data: u64) -> Credit {
+        self.ring.move_head(self.head.wrapping_add(1));
+        Credit::new(user_data)
+    }
+}
+
 /// Why a pass takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -73,20 +95,40 @@ impl<M: Memory> KernelRing<M> {
         })
     }
 
-    /// Begins a pass of the ring's own thread if exactly one SQE waits and its completion has a
-    /// place: what most visits find, found in a few steps. Otherwise nothing has begun.
+    /// The SQE that waits, if it is the only one, its completion has a place, and nobody else
+    /// consumes: what most visits find, found in a few steps. For the ring's own thread alone.
     #[inline(always)]
-    pub fn begin_one(&self) -> Option<Pass<'_, M>> {
-        self.owner.begin(Visitor::Syscall).ok()?;
-        let head = self.sq_head.load(Ordering::Relaxed);
-        let end = head.wrapping_add(1);
-        // Acquire: as in `Pass::new`.
-        if self.memory.load_acquire(RingWord::SqTail) != end || !self.has_credit(head) {
-            self.owner.end_visit();
+    pub fn sole(&self) -> Option<Sole<'_, M>> {
+        if !self.owner.is_free() {
             return None;
         }
-        let (own_thread, is_polled) = (true, false);
-        Some(Pass { ring: self, head, end, stop: Stop::Drained, own_thread, is_polled })
+        let head = self.sq_head.load(Ordering::Relaxed);
+        // Acquire: as in `Pass::new`.
+        let is_sole = self.memory.load_acquire(RingWord::SqTail) == head.wrapping_add(1);
+        (is_sole && self.has_credit(head)).then_some(Sole { ring: self, head })
+    }
+
+    /// A planted mutant: [`sole`](Self::sole) for whoever comes.
+    #[cfg(loom)]
+    pub fn sole_of_any_owner(&self) -> Option<Sole<'_, M>> {
+        let head = self.sq_head.load(Ordering::Relaxed);
+        let is_sole = self.memory.load_acquire(RingWord::SqTail) == head.wrapping_add(1);
+        is_sole.then_some(Sole { ring: self, head })
+    }
+
+    /// Lets [`sole`](Self::sole) find nothing, so that every SQE is consumed in a pass. For whoever
+    /// makes the ring, to compare both ways.
+    pub fn only_passes(&self) {
+        self.owner.only_passes();
+    }
+
+    /// Everything before `head` is consumed.
+    #[inline(always)]
+    fn move_head(&self, head: u32) {
+        self.sq_head.store(head, Ordering::Relaxed);
+        // Release pairs with the user's acquire of SqHead: the SQE was read before its place
+        // is used again.
+        self.memory.store_release(RingWord::SqHead, head);
     }
 
     /// Begins a pass of the poller that owns the queue.
@@ -104,6 +146,16 @@ impl<M: Memory> KernelRing<M> {
     pub fn borrow(&self) -> Result<Pass<'_, M>, Refusal> {
         self.owner.borrow()?;
         Ok(Pass::new(self, RING_BATCH_SQPOLL, true, true))
+    }
+}
+
+#[cfg(loom)]
+impl<M: Memory> KernelRing<M> {
+    /// A planted mutant: what a visitor consumes that asks no owner and ends no pass.
+    pub fn take_unasked(&self) -> Option<Accepted> {
+        let mut pass =
+            core::mem::ManuallyDrop::new(Pass::new(self, RING_BATCH_TIMER, false, false));
+        pass.next()
     }
 }
 
@@ -141,12 +193,6 @@ impl<'r, M: Memory> Pass<'r, M> {
         Some(Head { words, index: self.head })
     }
 
-    /// Whether the SQE at the head is the only one this pass may take, and nothing else stops it.
-    #[inline(always)]
-    pub fn is_last(&self) -> bool {
-        self.head.wrapping_add(1) == self.end && self.stop == Stop::Drained
-    }
-
     /// Consumes the SQE that [`head`](Self::head) gave last, for who has decoded it.
     #[inline(always)]
     pub fn take(&mut self, head: &Head) -> Credit {
@@ -160,10 +206,7 @@ impl<'r, M: Memory> Pass<'r, M> {
     #[inline(always)]
     fn move_to(&mut self, head: u32) {
         self.head = head;
-        self.ring.sq_head.store(head, Ordering::Relaxed);
-        // Release pairs with the user's acquire of SqHead: the SQE was read before its place
-        // is used again.
-        self.ring.memory.store_release(RingWord::SqHead, head);
+        self.ring.move_head(head);
     }
 
     /// Consumes the NOPs that are next, up to [`MOST_NOPS`], and completes them: as if each had been
@@ -238,6 +281,13 @@ impl Head {
     pub fn is_nop(&self) -> bool {
         let [first, _, cap, arg, address, result_address, places, last] = self.words;
         first | cap | arg | address | result_address | places | last == Opcode::Nop as u64
+    }
+
+    /// What goes into its completion.
+    #[inline(always)]
+    pub fn user_data(&self) -> u64 {
+        let [_, user_data, ..] = self.words;
+        user_data
     }
 
     /// A head that is in no ring.

@@ -6,12 +6,15 @@
 
 use abi_types::{CapSlot, INLINE_BYTES, Opcode, ReplyToken, SqeFlags};
 
-use crate::pass::Head;
+use crate::memory::Memory;
+use crate::pass::{Head, Sole};
 use crate::request::{Park, Unpark};
 
 /// A CALL with an inline message, without deadline or capabilities, whose results come inline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimpleCall {
+    /// Goes into its completion.
+    pub user_data: u64,
     /// The capability.
     pub target: CapSlot,
     /// The method's ordinal.
@@ -25,6 +28,8 @@ pub struct SimpleCall {
 /// A RETURN of inline results, then a receive into the completion's inline slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimpleAnswer {
+    /// Goes into its completion.
+    pub user_data: u64,
     /// The call that is answered.
     pub token: ReplyToken,
     /// The endpoint to receive from.
@@ -74,28 +79,73 @@ impl Head {
     }
 
     /// The SQE as a simple CALL on a ring with that many inline slots.
-    #[inline(always)]
-    pub fn simple_call(&self, slots: u32) -> Option<SimpleCall> {
-        let [first, _, cap, deadline, address, result_address, places, last] = self.words;
-        if first & OPERATION != CALL || deadline | address | result_address | last != 0 {
-            return None;
-        }
-        let (slot, length) = payload(first, places, slots)?;
-        let target = CapSlot::from_bits(cap);
-        Some(SimpleCall { target, method: (first >> 16) as u16, slot, length })
+    #[cfg(test)]
+    fn simple_call(&self, slots: u32) -> Option<SimpleCall> {
+        let [first, ..] = self.words;
+        SimpleCall::of(first, |word| self.words[word], slots)
     }
 
     /// The SQE as a simple RETURN on a ring with that many inline slots.
+    #[cfg(test)]
+    fn simple_answer(&self, slots: u32) -> Option<SimpleAnswer> {
+        let [first, ..] = self.words;
+        SimpleAnswer::of(first, |word| self.words[word], slots)
+    }
+}
+
+// Words of an SQE.
+const FIRST: usize = 0;
+const USER_DATA: usize = 1;
+const CAP: usize = 2;
+const ARG: usize = 3;
+const ADDRESS: usize = 4;
+const RESULT_ADDRESS: usize = 5;
+const PLACES: usize = 6;
+const LAST: usize = 7;
+
+impl SimpleCall {
+    /// Looks for one in an SQE whose first word is `first`; each other word is read at most once.
     #[inline(always)]
-    pub fn simple_answer(&self, slots: u32) -> Option<SimpleAnswer> {
-        let [first, _, cap, token, address, result_address, places, last] = self.words;
-        let is_it = first & OPERATION_AND_METHOD == RETURN_THEN_RECV;
-        if !is_it || address | result_address | last != 0 {
+    fn of(first: u64, word: impl Fn(usize) -> u64, slots: u32) -> Option<Self> {
+        if first & OPERATION != CALL
+            || word(ARG) | word(ADDRESS) | word(RESULT_ADDRESS) | word(LAST) != 0
+        {
             return None;
         }
-        let (slot, length) = payload(first, places, slots)?;
-        let token = ReplyToken::from_bits(token);
-        Some(SimpleAnswer { token, endpoint: CapSlot::from_bits(cap), slot, length })
+        let (slot, length) = payload(first, word(PLACES), slots)?;
+        let (user_data, target) = (word(USER_DATA), CapSlot::from_bits(word(CAP)));
+        Some(Self { user_data, target, method: (first >> 16) as u16, slot, length })
+    }
+}
+
+impl SimpleAnswer {
+    /// Looks for one in an SQE whose first word is `first`; each other word is read at most once.
+    #[inline(always)]
+    fn of(first: u64, word: impl Fn(usize) -> u64, slots: u32) -> Option<Self> {
+        if first & OPERATION_AND_METHOD != RETURN_THEN_RECV
+            || word(ADDRESS) | word(RESULT_ADDRESS) | word(LAST) != 0
+        {
+            return None;
+        }
+        let (slot, length) = payload(first, word(PLACES), slots)?;
+        let (user_data, token) = (word(USER_DATA), ReplyToken::from_bits(word(ARG)));
+        Some(Self { user_data, token, endpoint: CapSlot::from_bits(word(CAP)), slot, length })
+    }
+}
+
+impl<M: Memory> Sole<'_, M> {
+    /// It as a simple CALL. Nothing is kept of one that is not: who looks again reads it again.
+    #[inline(always)]
+    pub fn simple_call(&self) -> Option<SimpleCall> {
+        let word = self.ring.memory.sqe_words(self.head);
+        SimpleCall::of(word(FIRST), &word, self.ring.bounds.slots)
+    }
+
+    /// It as a simple RETURN, as [`simple_call`](Self::simple_call).
+    #[inline(always)]
+    pub fn simple_answer(&self) -> Option<SimpleAnswer> {
+        let word = self.ring.memory.sqe_words(self.head);
+        SimpleAnswer::of(word(FIRST), &word, self.ring.bounds.slots)
     }
 }
 

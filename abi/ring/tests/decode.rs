@@ -2,7 +2,7 @@
 use abi_ring::*;
 use abi_types::limits::MAX_TRANSFERS;
 use abi_types::{CapSlot, ExceptionKind, Opcode, ReplyToken, Sqe, SqeFlags, Status};
-use proptest::prelude::*;
+use test_property::prelude::*;
 use zerocopy::transmute;
 
 const BOUNDS: Bounds = Bounds { slots: 64, params_bytes: 4096, result_bytes: 2048 };
@@ -228,7 +228,6 @@ fn a_return_may_receive_next_and_may_be_an_exception() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever decodes has every bit accounted for: written back, it is the SQE it came from.
     #[test]

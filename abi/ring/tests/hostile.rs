@@ -1,9 +1,9 @@
 //! The kernel's half over memory that lies at any read.
 use abi_ring_testing::hostile_session;
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
     fn no_bytes_break_the_kernels_half(script in prop::collection::vec(any::<u8>(), 0..2000)) {

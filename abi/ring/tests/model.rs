@@ -5,7 +5,7 @@ use abi_ring::*;
 use abi_ring_testing::{LIMIT, PlainMemory, real_block};
 use abi_types::limits::{RING_BATCH_SQPOLL, RING_BATCH_TIMER};
 use abi_types::{Opcode, RingWord, Sqe, Status};
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -150,7 +150,7 @@ fn run(memory: impl Memory, start: u32, polled: bool, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn a_ring_is_three_queues(

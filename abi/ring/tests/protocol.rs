@@ -366,29 +366,48 @@ fn a_run_of_nops_completes_like_one_by_one() {
 }
 
 #[test]
-fn a_pass_over_one_sqe_begins_only_if_there_is_one() {
+fn a_sole_sqe_is_found_only_if_it_is_the_threads_to_consume() {
     let (ring, mut cq) = ring(4);
     let mut user = UserRing::new(ring.memory());
-    assert!(ring.begin_one().is_none(), "nothing waits");
-    // The refusals leave nothing behind: each is followed by a pass that begins.
+    assert!(ring.sole().is_none(), "nothing waits");
+    // Looking leaves nothing behind: each look is followed by a pass or another look.
     for n in 0..8 {
         user.push(nop(n)).unwrap();
         user.publish();
-        let pass = ring.begin_one().unwrap();
-        assert!(ring.begin_one().is_none(), "another pass runs");
-        assert_eq!(serve(&ring, &mut cq, pass), (1, Stop::Drained));
+        if n % 2 == 0 {
+            let pass = ring.begin(Visitor::Syscall).unwrap();
+            assert!(ring.sole().is_none(), "a pass runs");
+            assert_eq!(serve(&ring, &mut cq, pass), (1, Stop::Drained));
+        } else {
+            let sole = ring.sole().unwrap();
+            assert!(sole.head().is_nop() && sole.head().user_data() == n);
+            let credit = sole.take(n);
+            assert!(ring.sole().is_none(), "it is consumed");
+            ring.post_unawaited(&mut cq, credit, &Outcome::plain(Status::Ok));
+        }
     }
     user.push(nop(8)).unwrap();
     user.publish();
-    assert!(ring.begin_one().is_none(), "no place for its completion");
+    assert!(ring.sole().is_none(), "no place for its completion");
     assert_eq!(enter(&ring, &mut cq), (0, Stop::CqFull));
-    while let Some(completion) = user.pop() {
-        drop(completion);
+    for n in 0..8 {
+        assert_eq!(user.pop().unwrap().take().user_data, n);
     }
+    let token = ring.begin(Visitor::Syscall).unwrap().hand_over().unwrap();
+    assert!(ring.sole().is_none(), "a poller owns the queue");
+    assert_eq!(ring.release(token), Ended::Now);
+    assert!(ring.sole().is_some());
     user.push(nop(9)).unwrap();
     user.publish();
-    assert!(ring.begin_one().is_none(), "two wait");
+    assert!(ring.sole().is_none(), "two wait");
     assert_eq!(enter(&ring, &mut cq), (2, Stop::Drained));
+    user.push(nop(10)).unwrap();
+    user.publish();
+    ring.only_passes();
+    assert!(ring.sole().is_none(), "the ring was made to be consumed in passes");
+    assert_eq!(enter(&ring, &mut cq), (1, Stop::Drained));
     let _ = ring.close();
-    assert!(ring.begin_one().is_none());
+    user.push(nop(11)).unwrap();
+    user.publish();
+    assert!(ring.sole().is_none(), "it is being torn down");
 }

@@ -7,9 +7,9 @@
 #[repr(transparent)]
 pub struct RaceCell<T>(Inner<T>);
 
-#[cfg(not(loom))]
+#[cfg(any(not(loom), shuttle))]
 type Inner<T> = core::cell::UnsafeCell<T>;
-#[cfg(loom)]
+#[cfg(all(loom, not(shuttle)))]
 type Inner<T> = loom::cell::UnsafeCell<T>;
 
 impl<T> RaceCell<T> {
@@ -28,18 +28,18 @@ impl<T> RaceCell<T> {
     /// Runs `f` with a pointer to read from; a model fails if a write overlaps.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
-        #[cfg(not(loom))]
+        #[cfg(any(not(loom), shuttle))]
         return f(self.0.get());
-        #[cfg(loom)]
+        #[cfg(all(loom, not(shuttle)))]
         return self.0.with(f);
     }
 
     /// Runs `f` with a pointer to write through; a model fails if any other access overlaps.
     #[inline]
     pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        #[cfg(not(loom))]
+        #[cfg(any(not(loom), shuttle))]
         return f(self.0.get());
-        #[cfg(loom)]
+        #[cfg(all(loom, not(shuttle)))]
         return self.0.with_mut(f);
     }
 }

@@ -7,7 +7,7 @@ use crate::cell::RaceCell;
 #[derive(Debug, Default)]
 pub struct CheckedCell<T>(RaceCell<T>);
 
-// SAFETY: exists only under loom, which runs the model's threads one at a time.
+// SAFETY: exists only in models, whose threads run one at a time.
 unsafe impl<T: Send> Sync for CheckedCell<T> {}
 
 impl<T: Copy> CheckedCell<T> {
@@ -18,15 +18,15 @@ impl<T: Copy> CheckedCell<T> {
 
     /// The value; fails the model if a write is concurrent.
     pub fn get(&self) -> T {
-        // SAFETY: loom has just checked that no write overlaps, and switches to no other
-        // thread within the closure.
+        // SAFETY: a model switches to no other thread within the closure; loom has just checked
+        // that no write overlaps.
         self.0.with(|value| unsafe { *value })
     }
 
     /// Changes the value; fails the model if any other access is concurrent.
     pub fn update(&self, f: impl FnOnce(&mut T)) {
-        // SAFETY: loom has just checked that no access overlaps, and switches to no other
-        // thread within the closure as long as `f` touches no other model object.
+        // SAFETY: a model switches to no other thread within the closure as long as `f` touches
+        // no other model object; loom has just checked that no access overlaps.
         self.0.with_mut(|value| f(unsafe { &mut *value }))
     }
 }

@@ -4,17 +4,25 @@
 //! nothing; under `cfg(loom)` they are loom's, so a model explores the very code that runs.
 //! Concurrent crates take their atomics and interior mutability from here and nowhere else.
 //!
-//! Also here, because it needs `unsafe`: [`BlockMemory`], the ring block in real memory. It is
-//! not modelled; `abi/ring` reaches it through a trait that models implement for themselves.
+//! Under `cfg(shuttle)`, which comes with `cfg(loom)`, they are shuttle's: for models with more
+//! threads than can be explored whole, under one random schedule after the other.
+//!
+//! Also here, because they need `unsafe`: [`AtomicRef`], a shared place for a reference, and
+//! [`BlockMemory`], the ring block in real memory. That is not modelled; `abi/ring` reaches it
+//! through a trait that models implement for themselves.
 #![cfg_attr(not(loom), no_std)]
 
+mod atomic_ref;
 mod block;
 pub mod cell;
 #[cfg(loom)]
 mod checked_cell;
-#[cfg(loom)]
+#[cfg(all(loom, not(shuttle)))]
 mod model;
+#[cfg(shuttle)]
+mod schedules;
 
+pub use atomic_ref::AtomicRef;
 pub use block::BlockMemory;
 #[cfg(loom)]
 pub use checked_cell::CheckedCell;
@@ -26,8 +34,13 @@ pub mod atomic {
         AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
         fence,
     };
-    #[cfg(loom)]
+    #[cfg(all(loom, not(shuttle)))]
     pub use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
+    };
+    #[cfg(shuttle)]
+    pub use shuttle::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
         fence,
     };
@@ -39,10 +52,17 @@ pub fn spin_hint() {
     #[cfg(not(loom))]
     core::hint::spin_loop();
     #[cfg(loom)]
-    loom::thread::yield_now();
+    thread::yield_now();
 }
 
-#[cfg(loom)]
+#[cfg(shuttle)]
+pub use {
+    schedules::explore,
+    shuttle::sync::{Arc, Mutex, MutexGuard},
+    shuttle::thread,
+};
+
+#[cfg(all(loom, not(shuttle)))]
 pub use {
     loom::sync::{Arc, Mutex, MutexGuard},
     loom::thread,

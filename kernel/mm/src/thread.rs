@@ -27,40 +27,33 @@ pub struct Ring<S> {
     pub shared: S,
 }
 
-/// What the completion lock guards: the right to post, and `W` of the owner's.
-#[derive(Debug)]
-struct Posting<W> {
-    producer: CqProducer,
-    locked: W,
-}
-
 /// A thread, or room for one.
-pub struct UserThread<S = (), W = ()> {
+pub struct UserThread<S = ()> {
     context: Context,
     stack: Mutex<Option<KernelStack>>,
     ring: UnsafeCell<Option<Ring<S>>>,
-    /// `Some` exactly while the ring is there.
-    posting: TicketLock<Option<Posting<W>>>,
+    /// The right to post: `Some` exactly while the ring is there.
+    posting: TicketLock<Option<CqProducer>>,
 }
 
 // SAFETY: context, stack and posting are shared safely by themselves. The ring cell is written only
 // by `prepare` and `retire`, which hold the stack's lock and the completion lock and a context that
 // no CPU runs; it is read under the completion lock, or by the CPU that runs the context.
-unsafe impl<S: Send + Sync, W: Send> Sync for UserThread<S, W> {}
+unsafe impl<S: Send + Sync> Sync for UserThread<S> {}
 
 /// A ring for a new thread.
 #[derive(Debug)]
-pub struct NewRing<S, W> {
+pub struct NewRing<F> {
     /// Its memory, mapped for the thread's process.
     pub memory: PinnedRing,
     /// Bytes of parameters of one call, at most.
     pub params_bytes: u32,
     /// Bytes of results of one call, at most.
     pub result_bytes: u32,
-    /// What is shared like the ring.
-    pub shared: S,
-    /// What the completion lock guards.
-    pub locked: W,
+    /// Makes what is shared like the ring, where it stays.
+    pub shared: F,
+    /// Whether every SQE is consumed in a pass, also the only one.
+    pub only_passes: bool,
 }
 
 /// What a thread that was taken apart leaves behind.
@@ -74,21 +67,26 @@ pub struct Remains {
 
 /// The completion side of a thread's ring, held locked.
 #[derive(Debug)]
-pub struct Completions<'t, S, W> {
-    guard: Guard<'t, Option<Posting<W>>>,
+pub struct Completions<'t, S> {
+    guard: Guard<'t, Option<CqProducer>>,
     ring: &'t Ring<S>,
 }
 
-impl<S, W> Completions<'_, S, W> {
-    /// The ring with the right to post, and the rest of what is locked.
+impl<S> Completions<'_, S> {
+    /// The ring with the right to post.
     #[inline]
-    pub fn parts(&mut self) -> Option<(&Ring<S>, &mut CqProducer, &mut W)> {
-        let posting = self.guard.as_mut()?;
-        Some((self.ring, &mut posting.producer, &mut posting.locked))
+    pub fn parts(&mut self) -> Option<(&Ring<S>, &mut CqProducer)> {
+        Some((self.ring, self.guard.as_mut()?))
+    }
+
+    /// The ring.
+    #[inline]
+    pub fn ring(&self) -> &Ring<S> {
+        self.ring
     }
 }
 
-impl<S, W> UserThread<S, W> {
+impl<S> UserThread<S> {
     /// Room for a thread.
     pub const fn new() -> Self {
         Self {
@@ -108,13 +106,13 @@ impl<S, W> UserThread<S, W> {
     /// Makes it a thread of `space` on `stack` that starts as `start` says; refused, with everything
     /// given back, if it is one already or the space was not created.
     #[allow(clippy::type_complexity, reason = "a refusal gives back what it was given")]
-    pub fn prepare(
+    pub fn prepare<F: FnOnce() -> S>(
         &'static self,
         stack: KernelStack,
         space: &'static AddressSpace,
         start: &UserStart,
-        ring: Option<NewRing<S, W>>,
-    ) -> Result<(), (KernelStack, Option<NewRing<S, W>>, WrongState)> {
+        ring: Option<NewRing<F>>,
+    ) -> Result<(), (KernelStack, Option<NewRing<F>>, WrongState)> {
         let mut place = self.stack.lock();
         let top = stack.top();
         let mut posting = self.posting.lock();
@@ -127,12 +125,15 @@ impl<S, W> UserThread<S, W> {
             return Err((stack, ring, wrong));
         }
         *place = Some(stack.into_shared());
-        if let Some(NewRing { memory, params_bytes, result_bytes, shared, locked }) = ring {
+        if let Some(NewRing { memory, params_bytes, result_bytes, shared, only_passes }) = ring {
             let (kernel, producer) = KernelRing::new(memory, params_bytes, result_bytes);
+            if only_passes {
+                kernel.only_passes();
+            }
             // SAFETY: the context was empty until now and no CPU can have run it since, for whoever
             // is to run it is told later; others look under the lock held here.
-            unsafe { *self.ring.get() = Some(Ring { kernel, shared }) };
-            *posting = Some(Posting { producer, locked });
+            unsafe { *self.ring.get() = Some(Ring { kernel, shared: shared() }) };
+            *posting = Some(producer);
         }
         Ok(())
     }
@@ -151,13 +152,14 @@ impl<S, W> UserThread<S, W> {
 
     /// Locks the completion side; `None` if there is no ring.
     #[inline]
-    pub fn completions(&self) -> Option<Completions<'_, S, W>> {
+    pub fn completions(&self) -> Option<Completions<'_, S>> {
         let guard = self.posting.lock();
         if guard.is_none() {
             return None;
         }
-        // SAFETY: the lock is held and the ring is there, so it is not written.
-        let ring = unsafe { &*self.ring.get() }.as_ref()?;
+        // SAFETY: the lock is held, so the ring is not written; and it is there exactly while the
+        // right to post is.
+        let ring = unsafe { (*self.ring.get()).as_ref().unwrap_unchecked() };
         Some(Completions { guard, ring })
     }
 
@@ -174,7 +176,7 @@ impl<S, W> UserThread<S, W> {
     }
 }
 
-impl<S, W> Default for UserThread<S, W> {
+impl<S> Default for UserThread<S> {
     fn default() -> Self {
         Self::new()
     }

@@ -5,30 +5,12 @@
 
 use crate::process::Party;
 use crate::system::the;
-use crate::thread::{OwnRing, Thread, Waiting};
+use crate::thread::{OwnRing, Thread};
 use crate::{sched, timers};
 use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
 use core_endpoint::Ended;
-use core_thread::{Ticket, WakeVerdict};
+use core_thread::{Due, WakeVerdict};
 use smp_pending::{Operation, Target};
-
-/// A wake that is due once the completion lock is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the thread waits for this"]
-pub struct Due {
-    generation: u32,
-    ticket: Ticket,
-}
-
-/// Whether `posted` ends the thread's wait.
-#[inline]
-pub fn due(waiting: &mut Waiting, posted: Posted) -> Option<Due> {
-    if waiting.want == 0 || posted.count < waiting.want {
-        return None;
-    }
-    waiting.want = 0;
-    Some(Due { generation: waiting.generation, ticket: Ticket::new(waiting.ticket) })
-}
 
 /// Wakes a thread whose wait has ended. `directly` asks for it to run next on this CPU.
 #[inline]
@@ -70,7 +52,7 @@ pub fn complete_with(
 ) {
     let Some(thread) = the().thread(party.thread.slot) else { return };
     let Some(mut completions) = thread.completions_of(party.thread.generation) else { return };
-    let Some((ring, cq, waiting)) = completions.parts() else { return };
+    let Some((ring, cq)) = completions.parts() else { return };
     let Some(cell) = ring.shared.cells.get(party.cell) else { return };
     let operation = cell.operation();
     timers::settle(cell);
@@ -78,7 +60,7 @@ pub fn complete_with(
     // once and needs the cell.
     ring.shared.cells.give_back(party.cell);
     let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
-    let due = due(waiting, posted);
+    let due = thread.want.due(&thread.state, posted.count);
     drop(completions);
     if let Some(due) = due {
         wake(thread, due, directly);
@@ -88,9 +70,8 @@ pub fn complete_with(
 /// Changes what a pending operation waits for.
 pub fn retarget(party: Party, target: Target) {
     if let Some(thread) = the().thread(party.thread.slot)
-        && let Some(mut completions) = thread.completions_of(party.thread.generation)
-        && let Some((ring, ..)) = completions.parts()
-        && let Some(cell) = ring.shared.cells.get(party.cell)
+        && let Some(completions) = thread.completions_of(party.thread.generation)
+        && let Some(cell) = completions.ring().shared.cells.get(party.cell)
     {
         cell.set_target(target);
     }
@@ -99,7 +80,6 @@ pub fn retarget(party: Party, target: Target) {
 /// What an operation of a thread that is still there asked for.
 pub fn operation_of(party: Party) -> Option<Operation> {
     let thread = the().thread(party.thread.slot)?;
-    let mut completions = thread.completions_of(party.thread.generation)?;
-    let (ring, ..) = completions.parts()?;
-    Some(ring.shared.cells.get(party.cell)?.operation())
+    let completions = thread.completions_of(party.thread.generation)?;
+    Some(completions.ring().shared.cells.get(party.cell)?.operation())
 }

@@ -3,15 +3,13 @@
 //! This is the general path, which every operation can take. The walk of a CALL: [`cap_enter`] →
 //! [`pass`] reads one SQE → [`dispatch`] → `ipc::call`.
 
-use crate::complete::{self, due};
-use crate::process::{Party, ProcessKey};
+use crate::complete;
+use crate::process::{Fit, Party, ProcessKey};
 use crate::system::{self, Cpu, System};
 use crate::thread::{OwnRing, Thread};
 use crate::{fastpath, ipc, object, park, sched, timers};
 use abi_ring::{Credit, Head, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
-use abi_types::{CapSlot, EnterFlags, EnterResult, INLINE_BYTES, NEVER, Opcode, Status};
-use core::sync::atomic::Ordering;
-use core_sched::Requeue;
+use abi_types::{CapSlot, EnterFlags, EnterResult, NEVER, Opcode, Status};
 use core_thread::{ParkVerdict, ResumeVerdict};
 use kernel_mm::space::PinnedRing;
 use smp_pending::{Operation, Target};
@@ -32,7 +30,7 @@ pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
     let system = system::the();
     let me = system.here();
     me.counters.syscalls.bump();
-    let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else {
+    let Some(thread) = me.current() else {
         system::defect("a syscall without a thread");
     };
     let entered = thread
@@ -54,7 +52,8 @@ fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u6
     }
     if min_complete == 1 && timeout_ns == NEVER {
         match ring.kernel.glance() {
-            CALL | RETURN => return exchange(thread, ring, me, system),
+            CALL => return call_alone(thread, ring, me, system),
+            RETURN => return answer_alone(thread, ring, me, system),
             UNPARK => return unpark_alone(thread, ring, me, system),
             YIELD => return yield_alone(thread, ring, me, system),
             _ => {}
@@ -85,20 +84,36 @@ fn leave_late(thread: &'static Thread, ring: &OwnRing, me: &'static Cpu) -> Ente
     EnterResult::new(ring.kernel.count(), 0)
 }
 
-/// The fast path, for who waits for one completion without a limit.
+/// A CALL that is the only SQE of the ring, for who waits for its completion: the fast path.
 #[inline(never)]
-fn exchange(
+fn call_alone(
     thread: &'static Thread,
     ring: &OwnRing,
     me: &'static Cpu,
     system: &'static System,
 ) -> EnterResult {
     let caller = Caller { thread, ring, system };
-    if let Some(mut taken) = ring.kernel.begin_one()
-        && let Some(next) = fastpath::exchange(caller, &mut taken)
+    if let Some(sole) = ring.kernel.sole()
+        && let Some(next) = fastpath::send(caller, sole)
     {
-        drop(taken);
-        return fastpath::wait(caller, me, next);
+        return fastpath::wait(thread, ring, me, next);
+    }
+    dispatch_and_wait(thread, ring, system, 1, NEVER)
+}
+
+/// A RETURN that is the only SQE of the ring, for who waits for the next call: the fast path.
+#[inline(never)]
+fn answer_alone(
+    thread: &'static Thread,
+    ring: &OwnRing,
+    me: &'static Cpu,
+    system: &'static System,
+) -> EnterResult {
+    let caller = Caller { thread, ring, system };
+    if let Some(sole) = ring.kernel.sole()
+        && let Some(next) = fastpath::answer_and_wait(caller, sole)
+    {
+        return fastpath::wait(thread, ring, me, next);
     }
     dispatch_and_wait(thread, ring, system, 1, NEVER)
 }
@@ -112,14 +127,12 @@ fn unpark_alone(
     system: &'static System,
 ) -> EnterResult {
     let caller = Caller { thread, ring, system };
-    if let Some(mut taken) = ring.kernel.begin_one()
-        && let Some(at) = taken.head()
+    if let Some(sole) = ring.kernel.sole()
+        && let at = sole.head()
         && let Some(request) = at.unpark()
         && request.count() == 1
     {
-        let credit = taken.take(&at);
-        park::unpark(&caller, credit, request);
-        drop(taken);
+        park::unpark(&caller, sole.take(at.user_data()), request);
         let count = ring.kernel.count();
         if count != 0 {
             return leave(caller, me, count);
@@ -137,20 +150,25 @@ fn yield_alone(
     system: &'static System,
 ) -> EnterResult {
     let caller = Caller { thread, ring, system };
-    if let Some(mut taken) = ring.kernel.begin_one()
-        && let Some(at) = taken.head()
+    if let Some(sole) = ring.kernel.sole()
+        && let at = sole.head()
         && at.is_yield()
     {
-        let credit = taken.take(&at);
-        caller.finish(credit, &Outcome::plain(Status::Ok));
-        drop(taken);
-        sched::give_way(system, me, thread, Requeue::Yielded);
+        caller.finish(sole.take(at.user_data()), &Outcome::plain(Status::Ok));
+        sched::yield_to_first(system, me, thread);
         let count = ring.kernel.count();
         if count != 0 {
             return leave(caller, system.here(), count);
         }
     }
     dispatch_and_wait(thread, ring, system, 1, NEVER)
+}
+
+/// A YIELD of a pass that may have more to do.
+#[inline(never)]
+fn yield_among_others(caller: &Caller<'_>, credit: Credit) {
+    caller.finish(credit, &Outcome::plain(Status::Ok));
+    sched::yield_cpu(caller.system, caller.system.here(), caller.thread);
 }
 
 /// The general path.
@@ -181,7 +199,11 @@ fn dispatch_and_wait(
     let mut count = ring.count();
     if u64::from(count) < min_complete && count < most && timeout_ns != 0 && flags == 0 {
         let want = u32::try_from(min_complete).unwrap_or(u32::MAX).min(most);
-        count = wait(caller, want, timeout_ns);
+        count = wait(thread, caller.ring, want, timeout_ns);
+    }
+    // The interrupt that a killer sends may have come at a preemption point of the pass.
+    if thread.state.is_killed() {
+        sched::end(thread);
     }
     sched::before_user(system.here(), thread);
     EnterResult::new(count, flags)
@@ -207,6 +229,9 @@ fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
         taken += 1;
         if taken.is_multiple_of(BREATH) {
             sched::breathe();
+            if caller.thread.state.is_killed() {
+                return;
+            }
         }
         if caller.ring.kernel.glance() == NOP && finish_nops(caller, pass) {
             continue;
@@ -218,8 +243,7 @@ fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
         } else if let Some(request) = at.park() {
             park::park(caller, credit, request);
         } else if at.is_yield() {
-            caller.finish(credit, &Outcome::plain(Status::Ok));
-            sched::give_way(caller.system, caller.system.here(), caller.thread, Requeue::Yielded);
+            yield_among_others(caller, credit);
         } else {
             dispatch(caller, credit, &at);
         }
@@ -230,7 +254,7 @@ fn pass(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) {
 #[inline(always)]
 fn finish_nops(caller: &Caller<'_>, pass: &mut Pass<'_, PinnedRing>) -> bool {
     if let Some(mut completions) = caller.thread.machine.completions()
-        && let Some((_, cq, _)) = completions.parts()
+        && let Some((_, cq)) = completions.parts()
     {
         return pass.finish_nops(cq);
     }
@@ -260,10 +284,7 @@ fn dispatch(caller: &Caller<'_>, credit: Credit, at: &Head) {
         }
         Request::Park(request) => park::park(&caller, credit, request),
         Request::Unpark(request) => park::unpark(&caller, credit, request),
-        Request::Yield => {
-            caller.finish(credit, &Outcome::plain(Status::Ok));
-            sched::give_way(caller.system, caller.system.here(), caller.thread, Requeue::Yielded);
-        }
+        Request::Yield => yield_among_others(&caller, credit),
         #[cfg(measure)]
         Request::ParkBench => caller.finish(credit, &Outcome::plain(Status::Woken)),
     }
@@ -275,9 +296,9 @@ impl Caller<'_> {
     #[inline(always)]
     pub fn finish(self, credit: Credit, outcome: &Outcome) {
         if let Some(mut completions) = self.thread.machine.completions()
-            && let Some((ring, cq, waiting)) = completions.parts()
+            && let Some((ring, cq)) = completions.parts()
         {
-            debug_assert!(waiting.want == 0, "a thread that runs waits for completions");
+            debug_assert!(!self.thread.state.load().is_waiting(), "a thread that runs waits");
             ring.kernel.post_unawaited(cq, credit, outcome);
         }
     }
@@ -290,10 +311,9 @@ impl Caller<'_> {
         post: impl FnOnce(&OwnRing, &mut abi_ring::CqProducer, Credit) -> abi_ring::Posted,
     ) {
         let Some(mut completions) = self.thread.machine.completions() else { return };
-        let Some((ring, cq, waiting)) = completions.parts() else { return };
-        let posted = post(ring, cq, credit);
-        // The thread is here and does not wait; one that is served by the timer may not be either.
-        let _ = due(waiting, posted);
+        let Some((ring, cq)) = completions.parts() else { return };
+        // The thread is here and does not wait.
+        let _ = post(ring, cq, credit);
     }
 
     /// Keeps an operation that cannot complete yet; how others name it.
@@ -311,11 +331,7 @@ impl Caller<'_> {
         };
         let user_data = credit.into_bits();
         place.set(&Operation { user_data, method, transfers, payload, room });
-        let room = match room {
-            Room::Inline => INLINE_BYTES as u32,
-            Room::Address { capacity, .. } | Room::Registered { capacity, .. } => capacity,
-        };
-        Party { thread: self.thread.key(), cell, room }
+        Party { thread: self.thread.key(), cell, room: room.into() }
     }
 
     /// Keeps an operation without a payload.
@@ -346,16 +362,15 @@ impl Caller<'_> {
 
 /// Waits until there are `want` completions or the time is up; how many there are.
 #[inline(never)]
-pub fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
-    let thread = caller.thread;
+pub fn wait(thread: &'static Thread, ring: &OwnRing, want: u32, timeout_ns: u64) -> u32 {
     let deadline_ns = (timeout_ns != NEVER).then(|| sched::clock().saturating_add(timeout_ns));
     loop {
+        thread.want.announce(want);
         match thread.state.begin_park() {
-            Ok(ParkVerdict::Parking(ticket)) => {
-                let count = announce(caller, want, ticket.number());
+            Ok(ParkVerdict::Parking(_)) => {
+                let count = ring.kernel.count();
                 let is_late = deadline_ns.is_some_and(|at| at <= sched::clock());
                 if count >= want || is_late {
-                    withdraw(caller);
                     match thread.state.cancel_park() {
                         Ok(ResumeVerdict::Resume) => return count,
                         Ok(ResumeVerdict::Die) => sched::end(thread),
@@ -373,40 +388,16 @@ pub fn wait(caller: Caller<'_>, want: u32, timeout_ns: u64) -> u32 {
         if deadline_ns.is_some() {
             timers::stop(timers::of_enter(thread.slot()));
         }
-        withdraw(caller);
-        let count = caller.ring.kernel.count();
+        let count = ring.kernel.count();
         if count >= want || deadline_ns.is_some_and(|at| at <= sched::clock()) {
             return count;
         }
     }
 }
 
-/// Says under the completion lock what the thread waits for; how many completions there are then.
-#[inline]
-pub fn announce(caller: Caller<'_>, want: u32, ticket: u32) -> u32 {
-    let Some(mut completions) = caller.thread.machine.completions() else { return want };
-    let Some((ring, _, waiting)) = completions.parts() else { return want };
-    waiting.want = want;
-    waiting.ticket = ticket;
-    ring.kernel.count()
-}
-
-/// Takes the announcement back.
-pub fn withdraw(caller: Caller<'_>) {
-    if let Some(mut completions) = caller.thread.machine.completions()
-        && let Some((.., waiting)) = completions.parts()
-    {
-        waiting.want = 0;
-    }
-}
-
 /// The time limit of a thread's `cap_enter` has passed.
 pub fn time_is_up(thread: &'static Thread) {
-    let Some(mut completions) = thread.machine.completions() else { return };
-    let Some((_, _, waiting)) = completions.parts() else { return };
-    let due = due(waiting, abi_ring::Posted { count: u32::MAX });
-    drop(completions);
-    if let Some(due) = due {
+    if let Some(due) = thread.want.due(&thread.state, u32::MAX) {
         complete::wake(thread, due, false);
     }
 }
@@ -426,7 +417,7 @@ fn release(caller: Caller<'_>, slot: CapSlot) -> Status {
 fn cancel(caller: Caller<'_>, user_data: u64) -> Status {
     let found = caller.ring.shared.cells.busy(0).find(|(_, cell)| cell.user_data() == user_data);
     let Some((index, cell)) = found else { return Status::NotFound };
-    let party = Party { thread: caller.thread.key(), cell: index, room: 0 };
+    let party = Party { thread: caller.thread.key(), cell: index, room: Fit::NONE };
     if claim(caller.thread, party, cell.target()) {
         complete::complete(party, &Outcome::plain(Status::Cancelled));
         Status::Ok
@@ -445,11 +436,10 @@ pub fn claim(thread: &'static Thread, party: Party, target: Target) -> bool {
         }
         Target::Recv { key } => ipc::give_up_recv(thread.process(), key),
         Target::Sleep => {
-            let Some(mut held) = thread.completions_of(party.thread.generation) else {
+            let Some(held) = thread.completions_of(party.thread.generation) else {
                 return false;
             };
-            let Some((ring, ..)) = held.parts() else { return false };
-            let is_ours = ring.shared.cells.get(party.cell).is_some_and(timers::claim_sleep);
+            let is_ours = held.ring().shared.cells.get(party.cell).is_some_and(timers::claim_sleep);
             if is_ours {
                 thread.process().sleep_ended();
             }

@@ -38,7 +38,7 @@ fn service_of(key: ProcessKey) -> Result<Guard<'static, Option<Service>>, Status
     let process = the().processes.get(key.slot as usize).ok_or(Status::Disconnected)?;
     let service = process.service.lock();
     // Under the lock: the record is not another process's before its service is taken out.
-    if process.key() != key || service.is_none() {
+    if !process.is(key) || service.is_none() {
         return Err(Status::Disconnected);
     }
     Ok(service)
@@ -88,7 +88,10 @@ fn call_endpoint(
         return Err((Status::Unimplemented, None));
     }
     let credit = Credit::from_bits(credit.user_data());
-    let party = caller.keep(credit, call.method(), 0, call.params(), call.results());
+    let mut party = caller.keep(credit, call.method(), 0, call.params(), call.results());
+    if call.deadline_ns() != 0 {
+        party.room = party.room.bounded();
+    }
     let refuse = |status| (status, Some(party));
     let now = clock();
     let deadline_ns = call.deadline_ns();
@@ -224,7 +227,7 @@ fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Resu
 fn own_endpoint(process: &Process, slot: CapSlot) -> Result<EndpointKey, Status> {
     match process.lookup(slot)?.object {
         // Only the process that serves an endpoint receives from it.
-        Object::Endpoint(of) if of.process == process.key() => Ok(of.endpoint),
+        Object::Endpoint(of) if process.is(of.process) => Ok(of.endpoint),
         Object::Endpoint(_) => Err(Status::Disconnected),
         _ => Err(Status::Unimplemented),
     }
@@ -354,7 +357,7 @@ fn reply(
     next: Option<(EndpointKey, Party)>,
 ) -> Result<(ReplyVerdict<Party>, Option<RecvVerdict<Party>>), Status> {
     let waiting = calls.caller_of(token).map_err(|_| Status::NotFound)?;
-    if waiting.is_some_and(|party| length > party.room) {
+    if waiting.is_some_and(|party| length > party.room.bytes()) {
         return Err(Status::ResultTooLarge);
     }
     match next {
@@ -386,9 +389,8 @@ pub fn deadline(party: Party, now_ns: u64) {
 
 fn target_of(party: Party) -> Option<Target> {
     let thread = the().thread(party.thread.slot)?;
-    let mut completions = thread.completions_of(party.thread.generation)?;
-    let (ring, ..) = completions.parts()?;
-    Some(ring.shared.cells.get(party.cell)?.target())
+    let completions = thread.completions_of(party.thread.generation)?;
+    Some(completions.ring().shared.cells.get(party.cell)?.target())
 }
 
 /// Claims a pending call for its caller, who gives it up or is gone.

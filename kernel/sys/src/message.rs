@@ -6,7 +6,7 @@
 
 use crate::complete::{complete_with, operation_of};
 use crate::enter::Caller;
-use crate::process::Party;
+use crate::process::{Fit, Party};
 use crate::sched;
 use crate::system::the;
 use abi_ring::{INLINE_WORDS, Outcome, Payload, Room};
@@ -62,14 +62,13 @@ impl Message<'_> {
     /// Copies the bytes and completes the receiver's operation.
     pub fn deliver(&self) -> Result<(), Fault> {
         let length = self.payload.length();
-        if length > self.to.room {
+        if length > self.to.room.bytes() {
             return Err(Fault::Source(Status::ParamsTooLarge));
         }
         if let Sender::Own(caller) = self.from
             && let Payload::Inline { slot, .. } = self.payload
-            && self.to.room == INLINE_BYTES as u32
+            && self.to.room == Fit::SIMPLE_INLINE
             && self.deadline_ns == 0
-            && operation_of(self.to).is_some_and(|op| op.room == Room::Inline)
         {
             complete_with(self.to, self.directly, |ring, cq, credit, _| {
                 ring.kernel.post_from_slot(cq, credit, &self.outcome, &caller.ring.kernel, slot)
@@ -125,9 +124,8 @@ impl Message<'_> {
                 let gone = Fault::Source(Status::Cancelled);
                 let thread = the().thread(party.thread.slot).ok_or(gone)?;
                 // The ring is there while its lock is held, and so is its process.
-                let mut held = thread.completions_of(party.thread.generation).ok_or(gone)?;
-                let (ring, ..) = held.parts().ok_or(gone)?;
-                fetch(self.payload, offset, into, &thread.process().space, &ring.kernel)
+                let held = thread.completions_of(party.thread.generation).ok_or(gone)?;
+                fetch(self.payload, offset, into, &thread.process().space, &held.ring().kernel)
             }
         }
     }

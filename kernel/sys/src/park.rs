@@ -3,7 +3,7 @@
 use crate::complete::complete;
 use crate::enter::Caller;
 use crate::object::Object;
-use crate::process::{Party, Process};
+use crate::process::{Fit, Party, Process};
 use crate::sched;
 use crate::system::{System, the};
 use crate::thread::Thread;
@@ -12,7 +12,7 @@ use abi_ring::{Credit, Outcome, Park, Unpark};
 use abi_types::{CapSlot, NEVER, Status};
 use core::sync::atomic::Ordering;
 use core_cap::Cap;
-use core_park::{Key, ParkError, Parked, WaiterRef};
+use core_park::{Key, Named, NotAdmitted, ParkError, Parked, WaiterRef, admit};
 use core_thread::ThreadKey;
 use kernel_mm::space::NotMapped;
 use smp_pending::Target;
@@ -83,12 +83,16 @@ pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
 fn check(process: &Process, space: CapSlot, address: u64) -> Result<(), Status> {
     // Looked at in its place: a capability is larger than what is asked of it here.
     let caps = process.caps.lock();
-    match caps.as_ref().ok_or(Status::Disconnected)?.get(space) {
-        Ok(Cap { object: Object::ParkSpace, .. }) => {}
-        Ok(_) => return Err(Status::Unimplemented),
-        Err(_) => return Err(Status::Disconnected),
-    }
-    if address.is_multiple_of(4) { Ok(()) } else { Err(Status::BadAddress) }
+    let named = match caps.as_ref().ok_or(Status::Disconnected)?.get(space) {
+        Ok(Cap { object: Object::ParkSpace, .. }) => Named::ParkSpace,
+        Ok(_) => Named::Another,
+        Err(_) => Named::Nothing,
+    };
+    admit(named, address).map_err(|refused| match refused {
+        NotAdmitted::NoSpace => Status::Disconnected,
+        NotAdmitted::NotASpace => Status::Unimplemented,
+        NotAdmitted::Misaligned => Status::BadAddress,
+    })
 }
 
 /// Threads woken in one go; more are woken in turns.
@@ -164,7 +168,7 @@ fn take_name(thread: &'static Thread) -> Option<Party> {
     thread.park_cell.store(0, Ordering::Relaxed);
     let cell = (name as u32).checked_sub(1)?;
     let key = ThreadKey { slot: thread.slot(), generation: (name >> 32) as u32 };
-    Some(Party { thread: key, cell, room: 0 })
+    Some(Party { thread: key, cell, room: Fit::NONE })
 }
 
 /// Completes a claimed wait.

@@ -7,8 +7,9 @@ use crate::object::Object;
 use crate::system::{self, the};
 use crate::thread::{STACK_PAGES, SpawnError, Thread};
 use crate::{reaper, sched};
+use abi_ring::Room;
 use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
-use abi_types::{RingBlock, Status};
+use abi_types::{INLINE_BYTES, RingBlock, Status};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use core_cap::{Cap, CapError, Grant, GrantEntry, Grants, Slot, Table};
@@ -26,8 +27,45 @@ pub struct Party {
     pub thread: ThreadKey,
     /// The operation's cell.
     pub cell: u32,
-    /// Bytes its room takes.
-    pub room: u32,
+    /// What its room takes.
+    pub room: Fit,
+}
+
+/// What fits into the room of a pending operation: how many bytes, and whether a message that is
+/// inline at its sender goes there from ring to ring, with nothing else to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fit(u32);
+
+impl Fit {
+    const SIMPLE: u32 = 1 << 31;
+    /// Nothing fits, or it does not matter.
+    pub const NONE: Self = Self(0);
+    /// The inline slot of the completion, for an operation that no timer bounds.
+    pub const SIMPLE_INLINE: Self = Self(INLINE_BYTES as u32 | Self::SIMPLE);
+
+    /// How many bytes.
+    #[inline]
+    pub const fn bytes(self) -> u32 {
+        self.0 & !Self::SIMPLE
+    }
+
+    /// The same room for an operation that a timer bounds.
+    #[inline]
+    pub const fn bounded(self) -> Self {
+        Self(self.0 & !Self::SIMPLE)
+    }
+}
+
+impl From<Room> for Fit {
+    #[inline]
+    fn from(room: Room) -> Self {
+        match room {
+            Room::Inline => Self::SIMPLE_INLINE,
+            Room::Address { capacity, .. } | Room::Registered { capacity, .. } => {
+                Self(capacity).bounded()
+            }
+        }
+    }
 }
 
 /// A process's capability table.
@@ -101,6 +139,21 @@ pub struct ProcessKey {
     pub generation: u32,
 }
 
+const GENERATION_SHIFT: u32 = 32;
+const ONE_GENERATION: u64 = 1 << GENERATION_SHIFT;
+
+impl ProcessKey {
+    #[inline(always)]
+    const fn to_bits(self) -> u64 {
+        self.slot as u64 | (self.generation as u64) << GENERATION_SHIFT
+    }
+
+    #[inline(always)]
+    const fn from_bits(bits: u64) -> Self {
+        Self { slot: bits as u32, generation: (bits >> GENERATION_SHIFT) as u32 }
+    }
+}
+
 /// One record.
 pub struct Process {
     /// Its memory.
@@ -113,11 +166,11 @@ pub struct Process {
     pub members: TicketLock<Members>,
     /// Sleeps that are pending.
     pub sleeps: AtomicU32,
-    /// Odd while there is a process; stepped when one begins and when it is gone.
-    generation: AtomicU32,
+    /// Its name, as bits: the generation is odd while there is a process, and stepped when one begins
+    /// and when it is gone.
+    key: AtomicU64,
     /// Names its memory in park keys; never used again.
     identity: AtomicU64,
-    slot: AtomicU32,
     capset: AtomicU64,
     /// What it ended with.
     pub exit_code: AtomicI64,
@@ -179,9 +232,8 @@ impl Process {
                 next_ring: 0,
             }),
             sleeps: AtomicU32::new(0),
-            generation: AtomicU32::new(0),
+            key: AtomicU64::new(0),
             identity: AtomicU64::new(0),
-            slot: AtomicU32::new(0),
             capset: AtomicU64::new(0),
             exit_code: AtomicI64::new(0),
         }
@@ -190,13 +242,20 @@ impl Process {
     /// Its position.
     #[inline]
     pub fn slot(&self) -> u32 {
-        self.slot.load(Ordering::Relaxed)
+        self.key().slot
     }
 
     /// Its name. Acquire, pairs with the release in `begin` and `vacate`.
     #[inline]
     pub fn key(&self) -> ProcessKey {
-        ProcessKey { slot: self.slot(), generation: self.generation.load(Ordering::Acquire) }
+        ProcessKey::from_bits(self.key.load(Ordering::Acquire))
+    }
+
+    /// Whether that is its name.
+    #[inline(always)]
+    pub fn is(&self, key: ProcessKey) -> bool {
+        // Acquire: as in `key`.
+        self.key.load(Ordering::Acquire) == key.to_bits()
     }
 
     /// Names its memory in park keys.
@@ -224,19 +283,20 @@ impl Process {
     pub fn begin(new: NewProcess) -> Option<&'static Process> {
         for (slot, process) in (0_u32..).zip(the().processes) {
             // Acquire, pairs with the release below and in `vacate`. An even number is free.
-            let generation = process.generation.load(Ordering::Acquire);
+            let now = process.key.load(Ordering::Acquire);
+            let ProcessKey { generation, .. } = ProcessKey::from_bits(now);
             if generation % 2 == 1 || generation > u32::MAX - 2 {
                 continue;
             }
+            let begun = ProcessKey { slot, generation: generation + 1 }.to_bits();
             // AcqRel: as above; one of two that want the record gets it.
             if process
-                .generation
-                .compare_exchange(generation, generation + 1, Ordering::AcqRel, Ordering::Relaxed)
+                .key
+                .compare_exchange(now, begun, Ordering::AcqRel, Ordering::Relaxed)
                 .is_err()
             {
                 continue;
             }
-            process.slot.store(slot, Ordering::Relaxed);
             process.capset.store(0, Ordering::Relaxed);
             process.sleeps.store(0, Ordering::Relaxed);
             let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed);
@@ -262,7 +322,7 @@ impl Process {
         *self.caps.lock() = None;
         *self.service.lock() = None;
         // Release, pairs with the acquire in `begin`.
-        self.generation.fetch_add(1, Ordering::Release);
+        self.key.fetch_add(ONE_GENERATION, Ordering::Release);
     }
 
     /// Makes room for one more thread: its record and its stack are charged.

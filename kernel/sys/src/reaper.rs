@@ -12,7 +12,7 @@
 use crate::complete::complete_ended;
 use crate::enter;
 use crate::object::{self, threads};
-use crate::process::{Party, Process};
+use crate::process::{Fit, Party, Process};
 use crate::sched;
 use crate::start;
 use crate::system::{self, NO_THREAD, here, the};
@@ -156,6 +156,9 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
         process.give_ring(thread.ring_number.load(Ordering::Relaxed), ring);
     }
     let code = thread.exit_code.load(Ordering::Relaxed);
+    // Before a join can say that the thread is gone: who joins it leaves after it. Should this end the
+    // process, that is another step.
+    process.leave(code);
     let mut life = thread.lifecycle.lock();
     let Some(lifecycle) = life.as_mut() else { system::defect("a thread without a lifecycle") };
     let Ok(verdict) = lifecycle.exit(code) else { system::defect("a thread exited twice") };
@@ -170,7 +173,6 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
     if let Some(joiner) = verdict.complete {
         threads::complete_join(joiner, code);
     }
-    process.leave(code);
     if is_over {
         recycle(thread, key);
     }
@@ -180,23 +182,22 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
 /// Claims some of a thread's pending operations; `true` once none is left to claim.
 fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
     for _ in 0..OPERATIONS_PER_STEP {
-        let Some(mut held) = thread.completions_of(key.generation) else { return true };
-        let Some((ring, ..)) = held.parts() else { return true };
+        let Some(held) = thread.completions_of(key.generation) else { return true };
         let Some((index, target)) =
-            ring.shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
+            held.ring().shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
         else {
             return true;
         };
         drop(held);
-        let party = Party { thread: key, cell: index, room: 0 };
+        let party = Party { thread: key, cell: index, room: Fit::NONE };
         let is_ours = enter::claim(thread, party, target);
         if !is_ours && target == smp_pending::Target::Park {
             // Whoever has claimed the wait completes it any moment, by the thread's record alone.
             return false;
         }
         // Whoever has it instead finds the cell given back, and nobody to tell.
-        let Some(mut held) = thread.completions_of(key.generation) else { return true };
-        let Some((ring, ..)) = held.parts() else { return true };
+        let Some(held) = thread.completions_of(key.generation) else { return true };
+        let ring = held.ring();
         if let Some(cell) = ring.shared.cells.get(index) {
             if !is_ours && target == smp_pending::Target::Sleep && cell.timer().is_some() {
                 thread.process().sleep_ended();

@@ -9,10 +9,11 @@ use crate::counters::Counters;
 use crate::process::Process;
 use crate::thread::Thread;
 use crate::timers::Sleep;
+use abi_sync::AtomicRef;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 #[cfg(checked)]
 use core::sync::atomic::AtomicU64;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_park::Waiter;
 use core_sched::{CpuId, CpuSet};
 use core_sched_policy::PolicyKind;
@@ -44,12 +45,14 @@ pub struct Cpu {
     pub id: CpuId,
     /// The machine's block.
     pub machine: &'static PerCpu,
+    /// Its run queue.
+    pub queue: &'static RunQueue<'static>,
     /// Deadlines armed here.
     pub timers: TicketLock<DeadlineQueue>,
     /// What other CPUs ask of it.
     pub requests: Pending,
-    /// Position of the thread it runs, or [`NO_THREAD`]. Written by the CPU itself.
-    pub current: AtomicU32,
+    /// The thread it runs. Written by the CPU itself.
+    pub current: AtomicRef<Thread>,
     /// A thread is in its queue's direct slot. Its own.
     pub direct: AtomicBool,
     /// It should choose again before it returns to user mode. Its own.
@@ -94,19 +97,20 @@ pub fn create(
     let blocks = cpu::all();
     let ids =
         || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
-    let cpus = leak(ids().map(|(id, machine)| Cpu {
+    let queues = leak(ids().map(|(id, _)| RunQueue::with_policy(id, policy, now_ns)))?;
+    let cpus = leak(ids().zip(queues).map(|((id, machine), queue)| Cpu {
         id,
         machine,
+        queue,
         timers: TicketLock::new(DeadlineQueue::new(id.index() as u32)),
         requests: Pending::new(),
-        current: AtomicU32::new(NO_THREAD),
+        current: AtomicRef::new(),
         direct: AtomicBool::new(false),
         resched: AtomicBool::new(false),
         counters: Counters::new(),
         #[cfg(checked)]
         section_began: AtomicU64::new(0),
     }))?;
-    let queues = leak(ids().map(|(id, _)| RunQueue::with_policy(id, policy, now_ns)))?;
     let first = CpuId::new(0).ok_or(OutOfMemory)?;
     let threads = thread_count();
     let system = System {
@@ -189,7 +193,7 @@ impl Cpu {
     /// The thread it runs.
     #[inline]
     pub fn current(&self) -> Option<&'static Thread> {
-        the().thread(self.current.load(Ordering::Relaxed))
+        self.current.get()
     }
 }
 

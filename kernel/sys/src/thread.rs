@@ -1,16 +1,17 @@
 //! Threads: the record, how one is made, and how one is named.
 
 use crate::process::Process;
-use crate::sched;
 use crate::system::{self, NO_THREAD, the};
+use crate::{sched, start as boot};
 use abi_ring::Memory;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use core_sched::CpuId;
 use core_sched_policy::{LatencyClass, Share, Weight};
-use core_thread::{Lifecycle, StateWord, ThreadKey};
+use core_thread::{Lifecycle, StateWord, ThreadKey, Want};
 use kernel_arch::context::UserStart;
 use kernel_mm::fallible::try_collect;
+use kernel_mm::space::PinnedRing;
 use kernel_mm::stack::KernelStack;
 use kernel_mm::thread::{Completions, NewRing, Ring, UserThread};
 use kernel_mm::{OutOfMemory, stack};
@@ -22,35 +23,30 @@ use smp_rq::{Node, lock_home};
 #[derive(Debug)]
 pub struct Own {
     /// The cells of its pending operations.
-    pub cells: Cells<Vec<Cell>, Vec<AtomicU64>>,
+    pub cells: Pending,
     /// Its process.
     pub process: &'static Process,
+    /// Which thread of its record it is.
+    pub generation: u32,
 }
 
+/// The cells of a thread's pending operations.
+pub type Pending = Cells<Vec<Cell>, Vec<AtomicU64>>;
 /// A thread's ring with what it keeps there.
 pub type OwnRing = Ring<Own>;
 /// The completion side of a thread's ring, locked.
-pub type Completing<'t> = Completions<'t, Own, Waiting>;
-
-/// What a thread waits for in `cap_enter`; guarded by its completion lock.
-#[derive(Clone, Copy, Debug)]
-pub struct Waiting {
-    /// Which thread of the record the ring belongs to.
-    pub generation: u32,
-    /// How many completions end the wait; 0 while it does not wait.
-    pub want: u32,
-    /// The number of the wait.
-    pub ticket: u32,
-}
+pub type Completing<'t> = Completions<'t, Own>;
 
 /// One record.
 pub struct Thread {
     /// Who owns it, and every race about it.
     pub state: StateWord,
+    /// How many completions its wait in `cap_enter` is for.
+    pub want: Want,
     /// Its place in run queues.
     pub node: Node,
     /// Registers, stack, ring.
-    pub machine: UserThread<Own, Waiting>,
+    pub machine: UserThread<Own>,
     slot: u32,
     process: AtomicU32,
     /// What it exits with.
@@ -92,6 +88,7 @@ impl Thread {
     pub fn new(slot: u32, home: CpuId, has_next: bool) -> Self {
         Self {
             state: StateWord::new(),
+            want: Want::new(),
             node: Node::vacant(home),
             machine: UserThread::new(),
             slot,
@@ -136,8 +133,8 @@ impl Thread {
     /// Locks the completion side of the ring of the thread with this generation.
     #[inline]
     pub fn completions_of(&self, generation: u32) -> Option<Completing<'_>> {
-        let mut completions = self.machine.completions()?;
-        let is_its = completions.parts().is_some_and(|(.., w)| w.generation == generation);
+        let completions = self.machine.completions()?;
+        let is_its = completions.ring().shared.generation == generation;
         is_its.then_some(completions)
     }
 }
@@ -161,8 +158,13 @@ pub fn free(thread: &'static Thread) {
 /// What a thread is made of, before it is one.
 struct Parts {
     stack: KernelStack,
-    ring: NewRing<Own, Waiting>,
+    /// The place of its ring in the arena, the ring's memory, and how much one call may carry.
     number: u32,
+    memory: PinnedRing,
+    limit: u32,
+    /// What its pending operations need.
+    cells: Vec<Cell>,
+    words: Vec<AtomicU64>,
 }
 
 impl Parts {
@@ -172,17 +174,7 @@ impl Parts {
         let (number, memory, limit) = process.take_ring().map_err(|_| SpawnError::Memory)?;
         sched::breathe();
         match pending(memory.block().cq_entries()) {
-            Ok(cells) => Ok(Self {
-                stack,
-                number,
-                ring: NewRing {
-                    memory,
-                    params_bytes: limit,
-                    result_bytes: limit,
-                    shared: Own { cells, process },
-                    locked: Waiting { generation: 0, want: 0, ticket: 0 },
-                },
-            }),
+            Ok((cells, words)) => Ok(Self { stack, number, memory, limit, cells, words }),
             Err(OutOfMemory) => {
                 process.give_ring(number, memory);
                 Err(SpawnError::Memory)
@@ -191,11 +183,11 @@ impl Parts {
     }
 }
 
-fn pending(count: u32) -> Result<Cells<Vec<Cell>, Vec<AtomicU64>>, OutOfMemory> {
-    let cells: Vec<Cell> = try_collect((0..count).map(|_| Cell::default()))?;
-    let words: Vec<AtomicU64> =
-        try_collect((0..count.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)))?;
-    Ok(Cells::new(cells, words))
+/// Storage for that many pending operations.
+fn pending(count: u32) -> Result<(Vec<Cell>, Vec<AtomicU64>), OutOfMemory> {
+    let cells = try_collect((1..count).map(|_| Cell::default()))?;
+    let words = count.div_ceil(u64::BITS);
+    Ok((cells, try_collect((1..words).map(|_| AtomicU64::new(0)))?))
 }
 
 /// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.
@@ -236,7 +228,7 @@ fn prepare(
 ) -> Result<&'static Thread, SpawnError> {
     let parts = Parts::allocate(process)?;
     let Some(thread) = allocate() else {
-        process.give_ring(parts.number, parts.ring.memory);
+        process.give_ring(parts.number, parts.memory);
         return Err(SpawnError::Memory);
     };
     let Ok(generation) = thread.state.create() else {
@@ -253,8 +245,14 @@ fn prepare(
     thread.ring_number.store(parts.number, Ordering::Relaxed);
     *thread.lifecycle.lock() =
         Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });
-    let mut ring = parts.ring;
-    ring.locked.generation = generation;
+    let (cells, words) = (parts.cells, parts.words);
+    let ring = NewRing {
+        memory: parts.memory,
+        params_bytes: parts.limit,
+        result_bytes: parts.limit,
+        shared: || Own { cells: Cells::new(cells, words), process, generation },
+        only_passes: !boot::fast_path_is_on(),
+    };
     if let Err((stack, ring, _)) =
         thread.machine.prepare(parts.stack, &process.space, start, Some(ring))
     {

@@ -5,7 +5,7 @@
 //! that asks for it, and served there.
 
 use crate::complete::complete;
-use crate::process::Party;
+use crate::process::{Fit, Party};
 use crate::sched;
 use crate::system::{self, Cpu, System, the};
 use crate::{ipc, object, park};
@@ -132,7 +132,7 @@ pub fn claim_sleep(cell: &Cell) -> bool {
 
 /// Has the console looked at again after `delay_ns`; `false` if no timer is left.
 pub fn look_at_console(delay_ns: u64) -> bool {
-    let nobody = Party { thread: ThreadKey::NONE, cell: 0, room: 0 };
+    let nobody = Party { thread: ThreadKey::NONE, cell: 0, room: Fit::NONE };
     let Some(timer) = take(Purpose::ConsoleLook, nobody) else { return false };
     start(timer, sched::clock().saturating_add(delay_ns));
     true
@@ -189,7 +189,7 @@ fn serve(system: &'static System, timer: u32, now_ns: u64) {
         park::time_is_up(thread, now_ns);
     } else if let Some(sleep) = system.sleeps.get(timer.wrapping_sub(2 * threads) as usize) {
         let thread = ThreadKey::from_bits(sleep.thread.load(Ordering::Relaxed));
-        let party = Party { thread, cell: sleep.cell.load(Ordering::Relaxed), room: 0 };
+        let party = Party { thread, cell: sleep.cell.load(Ordering::Relaxed), room: Fit::NONE };
         let purpose = sleep.purpose.load(Ordering::Relaxed);
         if purpose == Purpose::ConsoleLook as u32 {
             give_back(timer);
@@ -209,9 +209,8 @@ fn serve(system: &'static System, timer: u32, now_ns: u64) {
 /// thread is gone.
 fn forget(system: &'static System, party: Party, timer: u32) -> bool {
     let Some(thread) = system.thread(party.thread.slot) else { return false };
-    let Some(mut held) = thread.completions_of(party.thread.generation) else { return false };
-    let Some((ring, ..)) = held.parts() else { return false };
-    let Some(cell) = ring.shared.cells.get(party.cell) else { return false };
+    let Some(held) = thread.completions_of(party.thread.generation) else { return false };
+    let Some(cell) = held.ring().shared.cells.get(party.cell) else { return false };
     let is_current = cell.timer() == Some(timer);
     if is_current {
         cell.clear_timer();

@@ -313,8 +313,8 @@ mod tests {
     use super::*;
     use crate::caller::call;
     use crate::testing::{TIMER, with_io};
-    use proptest::prelude::*;
     use std::vec::Vec;
+    use test_property::prelude::*;
 
     /// `Timer.sleep`, for ever: completes when somebody waits and nothing else is left.
     const FOR_EVER: [u64; 2] = [1 << 32, u64::MAX];
@@ -436,7 +436,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+        #![proptest_config(ProptestConfig::with_cases(300))]
         /// Whatever is started, asked for and forgotten in whatever order, each completion comes
         /// to its name once.
         #[test]

@@ -1,6 +1,6 @@
 //! Exceptions: written, read back, cut to length, and read from bytes that are none.
-use proptest::prelude::*;
 use schema_wire::{EXCEPTION_BYTES, EXCEPTION_MESSAGE_BYTES, Exception, ExceptionKind, WireError};
+use test_property::prelude::*;
 
 const KINDS: [ExceptionKind; 5] = [
     ExceptionKind::Failed,

@@ -44,15 +44,6 @@ pub enum Finding {
         /// Its name.
         name: String,
     },
-    /// A measurement that meets a bar which is marked as not met: the mark has to go.
-    BarMet {
-        /// Its name.
-        name: String,
-        /// What it may take.
-        most: u64,
-        /// Its median.
-        found: u64,
-    },
     /// A measurement above its bar.
     AboveBar {
         /// Its name.
@@ -101,11 +92,7 @@ fn above_bars(figures: &[Figure]) -> Vec<Finding> {
         let bar = BARS.iter().find(|bar| bar.name == figure.name)?;
         let most = bar.most?;
         let (name, found) = (figure.name.clone(), figure.median);
-        match (found > most, bar.is_met) {
-            (true, true) => Some(Finding::AboveBar { name, most, found }),
-            (false, false) => Some(Finding::BarMet { name, most, found }),
-            _ => None,
-        }
+        (found > most).then_some(Finding::AboveBar { name, most, found })
     };
     figures.iter().filter_map(of).collect()
 }
@@ -132,10 +119,6 @@ impl fmt::Display for Finding {
                 write!(f, "{name}: {found} instructions, and no count was accepted for it")
             }
             Self::Gone { name } => write!(f, "{name}: has an accepted count and was not measured"),
-            Self::BarMet { name, most, found } => write!(
-                f,
-                "{name}: {found} instructions meet the bar of {most}; make it a bar in test/bench/src/bars.rs"
-            ),
             Self::AboveBar { name, most, found } => {
                 write!(f, "{name}: {found} instructions; it may take {most}")
             }

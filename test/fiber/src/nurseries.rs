@@ -1,6 +1,7 @@
 //! Nurseries: borrowing, results, cancellation, deadlines.
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
@@ -23,7 +24,7 @@ pub fn a_fiber_borrows_and_its_result_is_joined() {
     for runtime in runtimes() {
         let text = String::from("outside");
         let length = runtime.run(|| {
-            let local = Vec::from([1, 2, 3]);
+            let local = [1, 2, 3];
             nursery(|n| {
                 let sum = n.spawn(|| local.iter().sum::<usize>());
                 let length = n.spawn(|| text.len());

@@ -97,6 +97,7 @@ acts! {
     "exit-recv" => |env| with_others(env, recv_for_ever, || exit(16)),
     "exit-call" => |env| with_others(env, call_for_ever, || exit(17)),
     "exit-yield" => |env| with_others(env, yield_for_ever, || exit(18)),
+    "beside" => yield_beside,
     "witness" => witness,
 }
 
@@ -253,26 +254,31 @@ fn exit_from_a_sibling(env: &'static Env) -> i64 {
     73
 }
 
-fn leave_later(child: &Child) -> i64 {
-    while !IS_SET.load(Ordering::Relaxed) {
-        let _ = child.io.yield_now();
-    }
-    // The first thread is gone by then, or about to go.
-    for _ in 0..50 {
-        let _ = child.io.yield_now();
-    }
+fn leave_with(child: &Child) -> i64 {
     child.argument as i64
 }
 
-/// The first thread leaves first; the process has the code of the last.
-fn last_to_leave(env: &'static Env, code: u64) -> i64 {
+/// A thread that was joined has left before the one that joined it: the process has the code of the
+/// last.
+fn last_to_leave(env: &'static Env, code: i64) -> i64 {
     let Ok(program) = Program::new(env, &SIBLINGS) else { return 71 };
-    if program.spawn(0, leave_later, code).is_err() {
-        return 72;
+    let Ok(handle) = program.spawn(0, leave_with, 5) else { return 72 };
+    let joined = schema::thread_handle::Client::new(env.io.caller(), handle).join();
+    if joined.is_err() {
+        return 73;
     }
-    IS_SET.store(true, Ordering::Relaxed);
-    let _ = thread_control::Client::new(env.io.caller(), program.control).exit_thread(5);
+    let _ = thread_control::Client::new(env.io.caller(), program.control).exit_thread(code);
     WENT_ON
+}
+
+/// Yields while the others end: the next in line may be a thread of theirs that was killed there.
+fn yield_beside(env: &'static Env) -> i64 {
+    for _ in 0..400 {
+        if env.io.yield_now().is_err() {
+            return 79;
+        }
+    }
+    0
 }
 
 /// Goes on while the others end: calls, threads and sleeps work until all are gone.

@@ -12,7 +12,7 @@ use kernel_arch::cpu;
 use kernel_arch::trap::TrapFrame;
 use kernel_mm::space::{AddressSpace, Freed, PinnedBlock};
 use kernel_mm::stack::KernelStack;
-use kernel_mm::thread::UserThread;
+use kernel_mm::thread::{NewRing, UserThread};
 use user_blob::Program;
 
 /// Where a program's parts lie.
@@ -106,15 +106,15 @@ impl Told {
 }
 
 /// Counts what the next context is asked to commit for the previous one.
-pub fn commit(_: &'static Context, data: u64) {
+pub fn commit(_: &'static Context, data: &'static u64) {
     told().commits.fetch_add(1, Ordering::Relaxed);
-    told().commit_data.fetch_add(data, Ordering::Relaxed);
+    told().commit_data.fetch_add(*data, Ordering::Relaxed);
 }
 
 /// What a switch passes on: a number of its own.
-fn count_switch(data: u64) -> u64 {
+fn count_switch(data: &'static u64) -> &'static u64 {
     told().switches.fetch_add(1, Ordering::Relaxed);
-    told().switch_data.fetch_add(data, Ordering::Relaxed);
+    told().switch_data.fetch_add(*data, Ordering::Relaxed);
     data
 }
 
@@ -147,7 +147,7 @@ pub fn user_fault(frame: &TrapFrame) -> ! {
 }
 
 fn end() -> ! {
-    let refused = context::end_and_switch_to(cpu::this().idle(), commit, count_switch(1));
+    let refused = context::end_and_switch_to(cpu::this().idle(), commit, count_switch(&1));
     panic!("the idle context is {refused:?}");
 }
 
@@ -170,7 +170,7 @@ pub fn timer(frame: &TrapFrame) {
             SLOTS[slot - 1].thread.context()
         }
     };
-    if let Err(refused) = context::switch_to(next, commit, count_switch(1 << 16)) {
+    if let Err(refused) = context::switch_to(next, commit, count_switch(&(1 << 16))) {
         panic!("the next context is {refused:?}");
     }
 }
@@ -215,7 +215,8 @@ impl Slot {
         start.ring = 33;
         start.capset = 44;
         let stack = KernelStack::for_thread().map_err(|_| "no stack")?;
-        self.thread.prepare(stack, &self.space, &start, None).map_err(|_| "no thread")
+        let ring = None::<NewRing<fn()>>;
+        self.thread.prepare(stack, &self.space, &start, ring).map_err(|_| "no thread")
     }
 
     /// A ring for the slot.
@@ -228,7 +229,7 @@ impl Slot {
         if self.thread.context().state() != State::Saved {
             return Ended::Refused;
         }
-        match context::switch_to(self.thread.context(), commit, count_switch(1 << 32)) {
+        match context::switch_to(self.thread.context(), commit, count_switch(&(1 << 32))) {
             Ok(()) => told().take(),
             Err(_) => Ended::Refused,
         }

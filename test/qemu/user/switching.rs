@@ -139,12 +139,12 @@ pub fn context_states(t: &mut T<'_, Env>) -> Outcome {
     let slot = slot(0);
     let context = slot.thread.context();
     check_eq!(t, context.state(), State::Empty);
-    check!(t, context::switch_to(context, commit, 0).is_err(), "an empty context ran");
+    check!(t, context::switch_to(context, commit, &0).is_err(), "an empty context ran");
     check!(t, slot.thread.retire().is_err());
     require_eq!(t, load_spin(slot, 1, STACK), Ok(()));
     check_eq!(t, context.state(), State::Saved);
     check!(t, slot.space.destroy(1).is_err(), "a space with a thread went away");
-    check!(t, context::switch_to(cpu::this().idle(), commit, 0).is_err(), "idle runs already");
+    check!(t, context::switch_to(cpu::this().idle(), commit, &0).is_err(), "idle runs already");
     require_eq!(t, slot.run_for_a_slice(), Ended::TimeUp);
     check_eq!(t, context.state(), State::Saved);
     check_eq!(t, slot.space.resident().0, 0);

@@ -7,9 +7,9 @@ check() {
   local what=$1; shift
   if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
 }
-uses_sse() { objdump -d "$1" | grep -q '%xmm'; }
+uses_sse() { objdump -d "$1" | grep '%xmm' >/dev/null; }
 no_sse() { ! uses_sse "$1"; }
-has_tls() { readelf -lW "$1" | grep -q ' TLS '; }
+has_tls() { readelf -lW "$1" | grep ' TLS ' >/dev/null; }
 
 check "the kernel's program is a static ELF" grep -q 'statically linked' <(file -bL "$kernel")
 check "the kernel's program has no SSE instruction" no_sse "$kernel"
@@ -17,5 +17,5 @@ check "the loader is a UEFI program" grep -q 'PE32+ executable.*EFI (application
 check "the user's program is a static ELF" grep -q 'statically linked' <(file -bL "$user")
 check "the user's program computes with SSE" uses_sse "$user"
 check "the user's program has thread-local storage" has_tls "$user"
-check "no program has an executable stack" bash -c '! readelf -lW "$0" "$1" | grep GNU_STACK | grep -q E' "$kernel" "$user"
+check "no program has an executable stack" bash -c '! readelf -lW "$0" "$1" | grep GNU_STACK | grep E >/dev/null' "$kernel" "$user"
 [[ $failures == 0 ]]

@@ -112,9 +112,6 @@ impl<P: Policy> Machine<'_, P> {
     fn describe(&self, slot: u32) -> Done<String> {
         let share = self.entity(slot)?.share();
         let (weight, class) = (share.weight().get(), share.class());
-        if slot == 4 || slot == 7 {
-            return Ok(format!("{:?}", self.entity(slot)?));
-        }
         Ok(format!("thread {slot} (weight {weight}, {class:?})"))
     }
 

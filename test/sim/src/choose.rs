@@ -5,7 +5,7 @@ use crate::machine::id;
 use crate::{Done, Machine, Rule};
 use core_sched::{CpuId, CpuSet, MayRun, Refusal, Requeue, balance};
 use core_sched_policy::Policy;
-use core_thread::DispatchVerdict;
+use core_thread::{DispatchVerdict, RequeueVerdict};
 use smp_ipi::Requests;
 use smp_rq::{Next, Node};
 use std::cell::Cell;
@@ -25,7 +25,7 @@ const STEAL_TRIES: usize = 4;
 impl<'n, P: Policy> Machine<'n, P> {
     /// Chooses and starts a thread; false if there is none, and the CPU is idle.
     pub(crate) fn choose(&mut self, cpu: usize) -> Done<bool> {
-        self.balance(cpu)?;
+        self.balance(cpu, 0)?;
         loop {
             self.pay_lock(cpu, cpu);
             let now_ns = self.now_ns;
@@ -72,6 +72,43 @@ impl<'n, P: Policy> Machine<'n, P> {
                 },
             }
         }
+    }
+
+    /// The current thread yields: it changes places with the first that waits, if that one may run
+    /// and the queue knows that it is its turn; otherwise it is requeued and the next one chosen.
+    pub(crate) fn yield_cpu(&mut self, cpu: usize, slot: u32) -> Done {
+        // The thread that yields is one more to wait, though it is not in the queue yet.
+        self.balance(cpu, 1)?;
+        let (node, now_ns) = (self.node(slot), self.now_ns);
+        if self.word(slot).is_killed() || !self.threads[slot as usize].mask.contains(id(cpu)) {
+            return self.give_up(cpu, Requeue::Yielded);
+        }
+        self.pay_lock(cpu, cpu);
+        let mut guard = self.queues[cpu].lock();
+        let turn = guard.turn(node).ok().filter(|turn| {
+            let slot = turn.node().thread() as usize;
+            let word = &self.slab.words[slot];
+            self.may_run(cpu, turn.node()) == MayRun::Yes
+                && word.dispatch(self.threads[slot].generation) == Ok(DispatchVerdict::Run)
+        });
+        let Some(turn) = turn else {
+            drop(guard);
+            return self.give_up(cpu, Requeue::Yielded);
+        };
+        let to = turn.node().thread() as u32;
+        let started = turn.take(now_ns);
+        drop(guard);
+        let verdict = self.must("giving up a running thread", self.word(slot).requeue())?;
+        if verdict == RequeueVerdict::Finalise {
+            return self.fail(Rule::Invariant, "a thread died between two steps of one event");
+        }
+        self.left(cpu, slot);
+        self.ready(slot);
+        self.touched.push(to);
+        self.cpus[cpu].slice_end_ns = Some(started.slice_end_ns);
+        self.pay(cpu, self.config.costs.switch_ns);
+        self.report.exchanges += 1;
+        self.began(cpu, to)
     }
 
     fn may_run(&self, cpu: usize, node: &Node) -> MayRun {
@@ -180,13 +217,13 @@ impl<'n, P: Policy> Machine<'n, P> {
         self.give_up(cpu, Requeue::Preempted)
     }
 
-    /// A crowded CPU gives threads away, if it is time to look.
-    fn balance(&mut self, cpu: usize) -> Done {
+    /// A crowded CPU gives threads away, if it is time to look; `joining` are about to wait too.
+    fn balance(&mut self, cpu: usize, joining: u32) -> Done {
         let now_ns = self.now_ns;
         if !self.config.balances || !self.queues[cpu].lock().look_due(now_ns) {
             return Ok(());
         }
-        let waiting = self.queues[cpu].hint().waiting;
+        let waiting = self.queues[cpu].hint().waiting + joining;
         let helpers = balance::helpers(&self.situation(self.config.all()), waiting - 1);
         for helper in helpers.without(id(cpu)).iter() {
             self.pay(cpu, self.config.costs.wake_ns);

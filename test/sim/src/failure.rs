@@ -28,7 +28,7 @@ pub struct Failure {
     pub at_ns: u64,
     /// The particulars.
     pub detail: String,
-    /// How to see it again.
+    /// How to see it again, and how to keep it: commands.
     pub replay: String,
 }
 
@@ -39,6 +39,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rule, at_ns, detail, replay } = self;
         write!(out, "{rule:?} at {at_ns} ns: {detail}")?;
-        if replay.is_empty() { Ok(()) } else { write!(out, "\nreplay: {replay}") }
+        if replay.is_empty() { Ok(()) } else { write!(out, "\n{replay}") }
     }
 }

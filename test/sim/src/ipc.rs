@@ -171,7 +171,9 @@ impl<'n, P: Policy> Machine<'n, P> {
         if may_run_here && self.home(to.slot) == cpu && self.rng.one_in(4) {
             return self.through_slot(cpu, slot, to);
         }
-        if !may_run_here || self.word(to.slot).claim(to.generation, to.ticket).is_err() {
+        let word = self.word(to.slot);
+        let is_that_wait = || word.load().ticket() == to.ticket;
+        if !may_run_here || word.claim_if(to.generation, is_that_wait).is_err() {
             self.report.missed_hand_offs += 1;
             self.wake(cpu, to.slot, to.generation, to.ticket)?;
             return self.block(cpu, slot);

@@ -5,7 +5,7 @@ use crate::machine::id;
 use crate::program::Program;
 use crate::thread::{Thread, Wait};
 use crate::{Done, Machine, Rule, Step};
-use core_sched::{CpuSet, Requeue, place};
+use core_sched::{CpuSet, place};
 use core_sched_policy::{Policy, Share};
 use core_thread::KillVerdict;
 use smp_ipi::Requests;
@@ -31,7 +31,7 @@ impl<P: Policy> Machine<'_, P> {
                 self.thread(slot).wait = Wait::Timer;
                 self.block(cpu, slot)
             }
-            Step::Yield => self.give_up(cpu, Requeue::Yielded),
+            Step::Yield => self.yield_cpu(cpu, slot),
             Step::Call { service, work_ns } => self.call(cpu, slot, service, work_ns),
             Step::Serve { service } => self.serve(cpu, slot, service),
             Step::Meet { gate } => self.meet(cpu, slot, gate),

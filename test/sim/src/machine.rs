@@ -42,6 +42,8 @@ pub struct Report {
     pub events: u64,
     /// Threads started on a CPU, from the queue.
     pub starts: u64,
+    /// Yields that changed places with the first that waited.
+    pub exchanges: u64,
     /// Hand-offs taken, and refused.
     pub hand_offs: u64,
     /// Hand-offs that went through the queue instead.

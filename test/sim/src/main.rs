@@ -1,90 +1,88 @@
-//! Runs one seed and says what happened.
+//! Runs one seed and says what happened, or many until one fails.
 //!
-//! `sim --seed N [--policy wfq|eevdf] [--workload NAME] [--cpus N] [--verbose] [--trace FILE]`
+//! `sim --help` lists the options.
 
-use core_sched_policy::{AnyPolicy, PolicyKind, VirtualTime};
-use lexopt::prelude::*;
-use test_sim::{Config, Machine, Slab, Workload, of_seed};
+use core_sched_policy::{AnyPolicy, VirtualTime};
+use std::path::Path;
+use std::process::ExitCode;
+use test_sim::{Done, Machine, Options, Report, Slab, USAGE, run_with};
 
-const USAGE: &str = "sim --seed N [--policy wfq|eevdf] [--workload NAME] [--cpus N] \
-                     [--verbose] [--trace FILE]";
+/// The status for words that are not understood, or a file that cannot be written.
+const MISUSED: u8 = 2;
 
-struct Options {
-    config: Config,
-    workload: Workload,
-    kind: PolicyKind,
-    verbose: bool,
-    trace: Option<std::path::PathBuf>,
-}
-
-fn options() -> Result<Options, lexopt::Error> {
-    let (mut seed, mut cpus, mut workload) = (0, None, None);
-    let (mut kind, mut verbose, mut trace) = (PolicyKind::default(), false, None);
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(word) = parser.next()? {
-        match word {
-            Long("seed") => seed = parser.value()?.parse()?,
-            Long("cpus") => cpus = Some(parser.value()?.parse()?),
-            Long("policy") => {
-                let name = parser.value()?.string()?;
-                kind = PolicyKind::named(&name).ok_or("the policy is wfq or eevdf")?;
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args_os().skip(1)) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("sim: {error}");
+            return ExitCode::from(MISUSED);
+        }
+    };
+    if options.is_help {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let seeds = options.seeds();
+    if seeds.start() == seeds.end() {
+        return one(&options, *seeds.start());
+    }
+    for seed in seeds {
+        match many(&options, seed) {
+            Ok(report) => println!("seed {seed}: {} events, nothing is broken", report.events),
+            Err(failure) => {
+                println!("seed {seed}: {failure}");
+                return ExitCode::FAILURE;
             }
-            Long("workload") => {
-                let name = parser.value()?.string()?;
-                let names = Workload::ALL.map(Workload::name).join(", ");
-                let found = Workload::named(&name);
-                workload = Some(found.ok_or_else(|| format!("the workload is one of {names}"))?);
-            }
-            Long("verbose") => verbose = true,
-            Long("trace") => trace = Some(parser.value()?.into()),
-            Long("help") => return Err(USAGE.into()),
-            other => return Err(other.unexpected()),
         }
     }
-    let (mut config, usual) = of_seed(seed);
-    config.cpus = cpus.unwrap_or(config.cpus);
-    config.traces = verbose || trace.is_some();
-    Ok(Options { config, workload: workload.unwrap_or(usual), kind, verbose, trace })
+    ExitCode::SUCCESS
 }
 
-fn main() {
-    let options = options().unwrap_or_else(|error| {
-        eprintln!("{error}");
-        std::process::exit(2);
-    });
-    let Options { config, workload, kind, .. } = options;
-    let title = format!(
-        "seed {}: {} on {} CPUs under {}",
-        config.seed,
-        workload.name(),
-        config.cpus,
-        kind.name()
-    );
+/// One seed of several.
+fn many(options: &Options, seed: u64) -> Done<Report> {
+    let (config, workload) = options.of(seed);
+    let kind = options.kind;
+    run_with(config, workload, kind.name(), || AnyPolicy::new(kind, VirtualTime::default()))
+}
+
+/// One seed, in detail.
+fn one(options: &Options, seed: u64) -> ExitCode {
+    let (config, workload) = options.of(seed);
+    let kind = options.kind;
+    let on = format!("{} on {} CPUs under {}", workload.name(), config.cpus, kind.name());
+    let title = format!("seed {seed}: {on}");
     println!("{title}");
     let slab = Slab::new(workload.room(config.cpus));
     let mut machine = Machine::new(&slab, config, || AnyPolicy::new(kind, VirtualTime::default()));
     let outcome = workload.run(&mut machine);
     if let Some(trace) = &machine.trace {
-        if options.verbose {
+        if options.is_verbose {
             for (cpu, slot, from_ns, to_ns) in trace.spans() {
                 println!("{from_ns:>12} – {to_ns:>12} ns  CPU {cpu:>3}  thread {slot}");
             }
         }
         if let Some(path) = &options.trace {
-            std::fs::write(path, trace.to_json(&title).to_string()).unwrap_or_else(|error| {
-                eprintln!("{}: {error}", path.display());
-                std::process::exit(2);
-            });
+            // As the person meant it: from where the command was typed.
+            let path = std::env::var_os("BUILD_WORKING_DIRECTORY")
+                .map_or(path.clone(), |folder| Path::new(&folder).join(path));
+            if let Err(error) = std::fs::write(&path, trace.to_json(&title).to_string()) {
+                let name = path.display();
+                eprintln!("sim: --trace takes a file that can be written; {name}: {error}");
+                return ExitCode::from(MISUSED);
+            }
             println!("timeline: {} (open it in a trace viewer)", path.display());
         }
     }
     println!("{:#?}", machine.report);
     match outcome {
-        Ok(()) => println!("nothing is broken"),
+        Ok(()) => {
+            println!("nothing is broken");
+            ExitCode::SUCCESS
+        }
         Err(failure) => {
             (0..machine.config.cpus).for_each(|cpu| print!("{}", machine.queue_text(cpu)));
             println!("{failure}");
-            std::process::exit(1);
+            ExitCode::FAILURE
         }
     }
 }

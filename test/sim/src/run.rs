@@ -1,6 +1,6 @@
 //! From a seed to a verdict.
 
-use crate::{Config, Done, Fault, Machine, Report, Rng, Slab, Workload};
+use crate::{Config, Done, Fault, Machine, Options, Report, Rng, Slab, Workload};
 use core_sched_policy::{AnyPolicy, Policy, PolicyKind, VirtualTime};
 
 /// How many CPUs a seed has: 150 seeds have up to 8, 40 up to 32, 10 up to 128; after the first
@@ -41,16 +41,42 @@ pub fn run_with<P: Policy>(
     let outcome = workload.run(&mut machine);
     let report = machine.report;
     outcome.map(|()| report).map_err(|mut failure| {
-        let fault = match config.fault {
-            Fault::None => String::new(),
-            fault => format!(" ({fault:?} planted)"),
-        };
-        failure.replay = format!(
-            "./bazelw run //test/sim:sim -- --seed {} --policy {name} --workload {} --cpus {}{fault}",
+        let words = format!(
+            "--seed {} --policy {name} --workload {} --cpus {}",
             config.seed,
             workload.name(),
             config.cpus,
         );
+        failure.replay = match config.fault {
+            Fault::None => format!(
+                "replay: ./bazelw run //test/sim:sim -- {words}\n\
+                 keep:   echo '{words} # {:?}' >> {KEPT_FILE}",
+                failure.rule,
+            ),
+            fault => format!("with {fault:?} planted: {words}"),
+        };
         failure
     })
+}
+
+/// The runs that once failed, each of them part of every test run: a line has the words of the
+/// command line, then `#` and a remark.
+pub const KEPT_FILE: &str = "test/sim/kept.txt";
+
+/// The runs of such a file, with their lines; or what is wrong with one of them.
+pub fn kept_runs(text: &str) -> Result<Vec<(&str, Options)>, String> {
+    let mut runs = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let words = line.split('#').next().unwrap_or("").trim();
+        if words.is_empty() {
+            continue;
+        }
+        let refused = |error| format!("{KEPT_FILE}, line {number}: {error}");
+        let options = Options::parse(words.split_whitespace()).map_err(refused)?;
+        if options.seeds.is_none() {
+            return Err(refused(format!("`{words}` names no seed, as --seed 17 would")));
+        }
+        runs.push((words, options));
+    }
+    Ok(runs)
 }

@@ -99,7 +99,7 @@ impl Workload {
 
     /// Runs it to its end and judges it.
     pub fn run<P: Policy>(self, m: &mut Machine<'_, P>) -> Done {
-        let mut rng = Rng::new(m.config.seed.wrapping_mul(31) + 7);
+        let mut rng = Rng::new(m.config.seed.wrapping_mul(31).wrapping_add(7));
         let length_ns = self.length_ns(m.config.cpus);
         if self == Self::Hogs {
             return equal_hogs(m, &mut rng, length_ns);
@@ -108,9 +108,14 @@ impl Workload {
         m.run_until(length_ns / 4)?;
         let ran = m.measure(&hogs, length_ns - length_ns / 4)?;
         if let Some(at) = ran.iter().position(|&ns| ns == 0) {
-            let weight = m.entity(hogs[at])?.share().weight().get();
+            let thread = &m.threads[hogs[at] as usize];
+            // It may have got its present weight a moment ago.
+            let weight = u64::from(m.entity(hogs[at])?.share().weight().get());
+            let weight = weight.min(thread.least_weight).max(1);
+            // All the others may be where it is confined to.
+            let cpus = if thread.confined_ns > 0 { 1 } else { m.config.cpus as u64 };
             // The lightest of many has not had its turn in so short a time.
-            let turn_ns = m.weights / u64::from(weight) * QUANTUM_NS / m.config.cpus as u64;
+            let turn_ns = m.weights / weight * QUANTUM_NS / cpus;
             if turn_ns < length_ns / 4 {
                 let detail = format!("thread {} of weight {weight} never ran", hogs[at]);
                 return m.fail(Rule::Unfair, detail);

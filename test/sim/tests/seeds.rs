@@ -5,11 +5,12 @@ use test_sim::run_seed;
 
 fn all(kind: PolicyKind, seeds: std::ops::Range<u64>) {
     let mut failures = Vec::new();
-    let (mut events, mut worst, mut worst_seed) = (0, 0, 0);
+    let (mut events, mut exchanges, mut worst, mut worst_seed) = (0, 0, 0, 0);
     for seed in seeds {
         match run_seed(seed, kind) {
             Ok(report) => {
                 events += report.events;
+                exchanges += report.exchanges;
                 if report.worst_wait_per_mille > worst {
                     (worst, worst_seed) = (report.worst_wait_per_mille, seed);
                 }
@@ -18,8 +19,11 @@ fn all(kind: PolicyKind, seeds: std::ops::Range<u64>) {
         }
     }
     let name = kind.name();
-    let line = format!("{name}: {events} events; {worst} ‰ of the bound waited in {worst_seed}\n");
+    let line = format!(
+        "{name}: {events} events, {exchanges} yields in one step; {worst} ‰ of the bound waited in {worst_seed}\n"
+    );
     std::io::stderr().write_all(line.as_bytes()).unwrap();
+    assert_eq!(exchanges > 0, kind == PolicyKind::Wfq, "who yields in one step");
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
 }
 

@@ -9,7 +9,7 @@
 use crate::cpu::Features;
 use core::arch::asm;
 use core::arch::x86_64::__cpuid_count;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// The areas' alignment (13.4).
 pub const AREA_ALIGN: usize = 64;
@@ -43,6 +43,8 @@ pub enum Format {
 }
 
 static FORMAT: AtomicU8 = AtomicU8::new(Format::Fxsave as u8);
+/// [`FORMAT`] says XSAVEOPT; by itself, so that a switch asks once.
+static IS_XSAVEOPT: AtomicBool = AtomicBool::new(false);
 static AREA_BYTES: AtomicU32 = AtomicU32::new(LEGACY_BYTES);
 
 /// How the state is saved on this machine.
@@ -103,6 +105,7 @@ pub(crate) fn enable(features: &Features) {
     // Relaxed: every CPU writes the same before the first area is made.
     AREA_BYTES.store(__cpuid_count(0xd, 0).ebx.max(LEGACY_BYTES), Ordering::Relaxed);
     FORMAT.store(format as u8, Ordering::Relaxed);
+    IS_XSAVEOPT.store(format == Format::Xsaveopt, Ordering::Relaxed);
 }
 
 /// Makes an area hold the initial state.
@@ -129,18 +132,19 @@ pub(crate) unsafe fn save(area: u64) {
     // SAFETY: the area is large enough and aligned, by the contract; the mask is cut by the CPU to
     // the components that are on.
     unsafe {
+        if IS_XSAVEOPT.load(Ordering::Relaxed) {
+            asm!("xsaveopt64 [{}]", in(reg) area, in("eax") all, in("edx") all, options(nostack, preserves_flags));
+            return;
+        }
         match format() {
-            Format::Xsaveopt => {
-                asm!("xsaveopt64 [{}]", in(reg) area, in("eax") all, in("edx") all, options(nostack, preserves_flags));
-            }
             Format::Xsavec => {
                 asm!("xsavec64 [{}]", in(reg) area, in("eax") all, in("edx") all, options(nostack, preserves_flags));
             }
-            Format::Xsave => {
+            Format::Xsave | Format::Xsaveopt => {
                 asm!("xsave64 [{}]", in(reg) area, in("eax") all, in("edx") all, options(nostack, preserves_flags));
             }
             Format::Fxsave => {
-                asm!("fxsave64 [{}]", in(reg) area, options(nostack, preserves_flags))
+                asm!("fxsave64 [{}]", in(reg) area, options(nostack, preserves_flags));
             }
         }
     }
@@ -156,7 +160,7 @@ pub(crate) unsafe fn restore(area: u64) {
     // SAFETY: by the contract the area is one that the CPU accepts. Kernel code holds nothing in
     // these registers.
     unsafe {
-        if format() == Format::Fxsave {
+        if FORMAT.load(Ordering::Relaxed) == Format::Fxsave as u8 {
             asm!("fxrstor64 [{}]", in(reg) area, options(nostack, preserves_flags));
         } else {
             asm!("xrstor64 [{}]", in(reg) area, in("eax") all, in("edx") all, options(nostack, preserves_flags));

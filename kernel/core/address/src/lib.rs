@@ -3,7 +3,11 @@
 //! Arithmetic that can leave the address space returns an `Option`; nothing here panics.
 #![no_std]
 
+mod start;
+
 use core::fmt;
+
+pub use start::{BadStart, check_start};
 
 /// Bytes in the smallest page and in a frame.
 pub const PAGE_SIZE: u64 = 4096;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abi_types::CapSlot;
 use core_cap::*;
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 const SLOTS: usize = 16;
 const LIMIT: u32 = 12;
@@ -262,9 +262,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 400, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn tables_do_what_the_model_does(ops in prop::collection::vec(op(), 1..80)) {
         let mut world = World::new();

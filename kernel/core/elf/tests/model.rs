@@ -7,8 +7,8 @@
 use core_elf::{Image, limits};
 use core_paging::Access;
 use elf_testing::{Entry, File, PF_R, PF_W, PF_X, PT_GNU_STACK, PT_LOAD, PT_TLS};
-use proptest::prelude::*;
 use std::collections::BTreeMap;
+use test_property::prelude::*;
 
 /// Contents (empty: all zero) and permissions by page number; the entry; size of the thread-local data.
 #[derive(Debug, PartialEq)]
@@ -205,7 +205,7 @@ fn entry() -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
     fn random_headers(
         entries in prop::collection::vec((entry(), 0u64..12), 1..5),

@@ -37,9 +37,9 @@ mod verdict;
 
 pub use endpoint::{Endpoint, EndpointKey, Limits, Load};
 pub use handoff::{HandoffSlot, Offer, Taken};
-pub use record::{Call, CallKey, Donation, Found, Record, RecvKey};
+pub use record::{Call, CallKey, Donation, Record, RecvKey};
 pub use redeliver::{CallAgain, CallRejected, RecvAgain, RecvRejected};
-pub use service::Service;
+pub use service::{FoundCaller, FoundReceiver, Service};
 pub use store::Store;
 pub use verdict::{
     CallEnd, CallError, CallVerdict, CreateError, DrainVerdict, Ended, ExpireError, LendError,

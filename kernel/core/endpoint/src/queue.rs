@@ -16,13 +16,19 @@ impl Queue {
 
     #[inline]
     pub(crate) fn push_back<C, R>(&mut self, records: &mut impl Store<Record<C, R>>, index: u32) {
-        let last = self.tail;
         if let Some(record) = records.at_mut(index) {
-            (record.previous, record.next) = (last, NO_RECORD);
+            (record.previous, record.next) = (self.tail, NO_RECORD);
         }
-        match records.at_mut(last) {
-            Some(record) => record.next = index,
-            None => self.head = index,
+        self.back_is(records, index);
+    }
+
+    /// The record at `index`, which names the tail as the one before it, is the new tail.
+    #[inline]
+    pub(crate) fn back_is<C, R>(&mut self, records: &mut impl Store<Record<C, R>>, index: u32) {
+        if self.length == 0 {
+            self.head = index;
+        } else if let Some(record) = records.at_mut(self.tail) {
+            record.next = index;
         }
         self.tail = index;
         self.length = self.length.wrapping_add(1);
@@ -48,15 +54,21 @@ impl Queue {
     ) -> Option<u32> {
         let first = self.head;
         let record = records.at_mut(first)?;
-        let next = record.next;
-        record.next = NO_RECORD;
-        self.head = next;
-        match records.at_mut(next) {
-            Some(record) => record.previous = NO_RECORD,
-            None => self.tail = NO_RECORD,
-        }
-        self.length = self.length.wrapping_sub(1);
+        let next = core::mem::replace(&mut record.next, NO_RECORD);
+        self.front_is(records, next);
         Some(first)
+    }
+
+    /// The head was taken out, and `next`, which it named, follows it.
+    #[inline]
+    pub(crate) fn front_is<C, R>(&mut self, records: &mut impl Store<Record<C, R>>, next: u32) {
+        self.head = next;
+        self.length = self.length.wrapping_sub(1);
+        if self.length == 0 {
+            self.tail = NO_RECORD;
+        } else if let Some(record) = records.at_mut(next) {
+            record.previous = NO_RECORD;
+        }
     }
 
     /// Takes out the record at `index`, which is in this queue.

@@ -85,28 +85,6 @@ pub struct RecvKey {
     pub(crate) generation: u32,
 }
 
-/// Where a waiting party was found; means something until the lock is given up.
-#[derive(Clone, Copy, Debug)]
-pub struct Found {
-    pub(crate) endpoint: u32,
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
-}
-
-impl Found {
-    /// The token of the call that a found receiver is given.
-    #[inline]
-    pub const fn token(self) -> ReplyToken {
-        ReplyToken::new(self.index, self.generation)
-    }
-
-    /// The key of the receive that follows the answer to a found caller.
-    #[inline]
-    pub const fn receive(self) -> RecvKey {
-        RecvKey { index: self.index, generation: self.generation }
-    }
-}
-
 impl RecvKey {
     /// The key as one number, for the record of the pending operation.
     #[inline]

@@ -6,7 +6,7 @@ use abi_types::{ReplyToken, Status};
 
 use crate::endpoint::{Endpoint, EndpointKey, Limits, Load};
 use crate::record::{
-    Call, CallKey, Donation, Found, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
+    Call, CallKey, Donation, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
 };
 use crate::store::Store;
 use crate::verdict::{
@@ -24,6 +24,56 @@ pub struct Service<C, R, S, E> {
     /// Teardown has passed every position below this one.
     pub(crate) drained: u32,
     pub(crate) parties: PhantomData<(C, R)>,
+}
+
+/// Where a waiting receiver was found.
+#[derive(Debug)]
+pub struct FoundReceiver<'s, S> {
+    endpoint: &'s mut Endpoint,
+    records: &'s mut S,
+    index: u32,
+}
+
+impl<S> FoundReceiver<'_, S> {
+    /// The call of `caller`, without a deadline, goes to the receiver.
+    #[inline(always)]
+    pub fn deliver<C: Copy, R: Copy>(self, caller: C)
+    where
+        S: Store<Record<C, R>>,
+    {
+        let Self { endpoint, records, index } = self;
+        let Some(record) = records.at_mut(index) else { return };
+        record.life = Life::Delivered { caller, donation: None };
+        let next = core::mem::replace(&mut record.next, NO_RECORD);
+        endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
+        endpoint.receivers.front_is(records, next);
+    }
+}
+
+/// Where a waiting caller was found.
+#[derive(Debug)]
+pub struct FoundCaller<'s, S> {
+    endpoint: &'s mut Endpoint,
+    records: &'s mut S,
+    key: RecvKey,
+}
+
+impl<S> FoundCaller<'_, S> {
+    /// The caller is answered, and `receiver` waits for the next call.
+    #[inline(always)]
+    pub fn answer_then_wait<C: Copy, R: Copy>(self, receiver: R)
+    where
+        S: Store<Record<C, R>>,
+    {
+        let Self { endpoint, records, key: RecvKey { index, generation } } = self;
+        let Some(record) = records.at_mut(index) else { return };
+        record.generation = generation;
+        record.life = Life::Receiving;
+        record.holder = Some(receiver);
+        (record.previous, record.next) = (endpoint.receivers.tail, NO_RECORD);
+        endpoint.in_flight = endpoint.in_flight.wrapping_sub(1);
+        endpoint.receivers.back_is(records, index);
+    }
 }
 
 impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R, S, E> {
@@ -113,40 +163,37 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         self.first_free = index;
     }
 
-    /// The receiver that waits for a call, and where it was found: for [`deliver_to`](Self::deliver_to)
-    /// under the same hold of the lock.
+    /// The receiver that waits for a call, and the token the call would have. Nothing changes until
+    /// it is [delivered](FoundReceiver::deliver); that is then what
+    /// [`try_deliver`](Self::try_deliver) does.
     #[inline(always)]
-    pub fn find_receiver(&self, to: EndpointKey) -> Option<(&R, Found)> {
-        let endpoint = self.endpoints.at(to.index)?;
+    pub fn find_receiver(
+        &mut self,
+        to: EndpointKey,
+    ) -> Option<(R, ReplyToken, FoundReceiver<'_, S>)> {
+        let endpoint = self.endpoints.at_mut(to.index)?;
         if endpoint.generation != to.generation {
             return None;
         }
         let index = endpoint.receivers.head;
         let record = self.records.at(index)?;
-        let found = Found { endpoint: to.index, index, generation: record.generation };
-        Some((record.holder.as_ref()?, found))
+        let (receiver, token) = (record.holder?, ReplyToken::new(index, record.generation));
+        Some((receiver, token, FoundReceiver { endpoint, records: &mut self.records, index }))
     }
 
-    /// A call without a deadline goes to the receiver that was found: what
-    /// [`try_deliver`](Self::try_deliver) does once it has found it.
+    /// The caller that waits for the answer to `token`, and the key of the receive that would follow
+    /// the answer. Nothing changes until it is [answered](FoundCaller::answer_then_wait); that is then
+    /// what [`try_reply_then_wait`](Self::try_reply_then_wait) does. Not a caller that lent something:
+    /// that is given back first.
     #[inline(always)]
-    pub fn deliver_to(&mut self, found: Found, caller: C) {
-        if let Some(record) = self.records.at_mut(found.index) {
-            record.life = Life::Delivered { caller, donation: None };
-        }
-        if let Some(endpoint) = self.endpoints.at_mut(found.endpoint) {
-            endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
-            let _ = endpoint.receivers.pop_front(&mut self.records);
-        }
-    }
-
-    /// The caller that waits for an answer to `token`, if the answer may be followed by a receive
-    /// that waits; for [`answer_to`](Self::answer_to) under the same hold of the lock. Not a caller
-    /// that lent something: that is given back first.
-    #[inline(always)]
-    pub fn find_caller(&self, token: ReplyToken, on: EndpointKey) -> Option<(&C, Found)> {
-        let record = self.records.at(token.index())?;
-        let endpoint = self.endpoints.at(on.index)?;
+    pub fn find_caller(
+        &mut self,
+        token: ReplyToken,
+        on: EndpointKey,
+    ) -> Option<(C, RecvKey, FoundCaller<'_, S>)> {
+        let index = token.index();
+        let record = self.records.at(index)?;
+        let endpoint = self.endpoints.at_mut(on.index)?;
         if record.generation != token.generation()
             || record.endpoint != on
             || endpoint.generation != on.generation
@@ -154,24 +201,9 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         {
             return None;
         }
-        let Life::Delivered { caller, donation: None } = &record.life else { return None };
-        let generation = next_generation(token.generation());
-        Some((caller, Found { endpoint: on.index, index: token.index(), generation }))
-    }
-
-    /// The caller that was found is answered and `receiver` waits for the next call: what
-    /// [`try_reply_then_wait`](Self::try_reply_then_wait) does once it has found it.
-    #[inline(always)]
-    pub fn answer_to(&mut self, found: Found, receiver: R) {
-        if let Some(record) = self.records.at_mut(found.index) {
-            record.generation = found.generation;
-            record.life = Life::Receiving;
-            record.holder = Some(receiver);
-        }
-        if let Some(endpoint) = self.endpoints.at_mut(found.endpoint) {
-            endpoint.in_flight = endpoint.in_flight.wrapping_sub(1);
-            endpoint.receivers.push_back(&mut self.records, found.index);
-        }
+        let Life::Delivered { caller, donation: None } = record.life else { return None };
+        let key = RecvKey { index, generation: next_generation(token.generation()) };
+        Some((caller, key, FoundCaller { endpoint, records: &mut self.records, key }))
     }
 
     /// A call was made and a receiver waits for it: the whole of what the fast path of CALL

@@ -1,8 +1,9 @@
-//! Finding a party and then committing is the same as doing both at once, in every state.
+//! Finding a party and then committing is the same as doing both at once, in every state, and finding
+//! one changes nothing.
 
 use abi_types::ReplyToken;
 use core_endpoint::*;
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 type Plain = Service<u32, u32, Vec<Record<u32, u32>>, Vec<Endpoint>>;
 
@@ -33,25 +34,28 @@ fn step() -> impl Strategy<Value = Step> {
 fn compare(service: &Plain, endpoints: &[EndpointKey], tokens: &[ReplyToken]) {
     for &on in endpoints {
         let (mut found, mut tried) = (service.clone(), service.clone());
-        let by_finding = found.find_receiver(on).map(|(receiver, at)| (*receiver, at));
-        let by_trying = tried.try_deliver(on, 77, 0, 0);
-        assert_eq!(by_finding.map(|(receiver, at)| (receiver, at.token())), by_trying);
-        if let Some((_, at)) = by_finding {
-            found.deliver_to(at, 77);
+        let mut looked = service.clone();
+        let by_finding = looked.find_receiver(on).map(|(receiver, token, _)| (receiver, token));
+        assert_eq!(&looked, service);
+        if let Some((.., found)) = found.find_receiver(on) {
+            found.deliver(77);
         }
+        assert_eq!(by_finding, tried.try_deliver(on, 77, 0, 0));
         assert_eq!(found, tried);
         for &token in tokens {
             let (mut found, mut tried) = (service.clone(), service.clone());
-            let by_finding = found.find_caller(token, on).map(|(caller, at)| (*caller, at));
-            let by_trying = tried.try_reply_then_wait(token, on, 88);
-            match (by_finding, by_trying) {
-                (Some((caller, at)), Some((same, None, key))) => {
-                    assert_eq!((caller, at.receive()), (same, key));
-                    found.answer_to(at, 88);
+            let by_finding = looked.find_caller(token, on).map(|(caller, key, _)| (caller, key));
+            assert_eq!(&looked, service);
+            if let Some((.., found)) = found.find_caller(token, on) {
+                found.answer_then_wait(88);
+            }
+            match (by_finding, tried.try_reply_then_wait(token, on, 88)) {
+                (Some((caller, key)), Some((same, None, other))) => {
+                    assert_eq!((caller, key), (same, other));
                     assert_eq!(found, tried);
                 }
                 // What was lent is given back on the other way.
-                (None, Some((_, Some(_), _)) | None) => {}
+                (None, Some((_, Some(_), _)) | None) => assert_eq!(&found, service),
                 other => panic!("{other:?}"),
             }
         }

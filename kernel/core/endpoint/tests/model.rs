@@ -4,234 +4,20 @@
 //! nothing of records, links or generations. It says what each operation must answer; the
 //! service must agree, and an answer that is an error must leave the service equal. Ends are
 //! counted per call and per receive: at the close of the history each has exactly one.
+#[path = "model/op.rs"]
+mod op;
+#[path = "model/world.rs"]
+mod world;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-use abi_types::{ReplyToken, Status};
+use abi_types::Status;
 use core_endpoint::*;
-use proptest::prelude::*;
-
-const RECORDS: usize = 7;
-const ENDPOINTS: usize = 2;
-
-/// A receive: its number and its thread.
-type Receiver = (u32, u8);
-type Real = Service<u32, Receiver, Vec<Record<u32, Receiver>>, Vec<Endpoint>>;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum CallState {
-    Queued,
-    Held(Receiver),
-    Abandoned(Receiver),
-    Over,
-}
-
-struct ModelCall {
-    at: usize,
-    badge: u64,
-    deadline_ns: u64,
-    donation: Option<Donation>,
-    state: CallState,
-}
-
-struct ModelEndpoint {
-    key: EndpointKey,
-    is_open: bool,
-    limits: Limits,
-    callers: VecDeque<u32>,
-    receivers: VecDeque<Receiver>,
-}
-
-#[derive(Clone, Debug)]
-enum Op {
-    Open(u32, u32),
-    Close(usize),
-    Call { at: usize, badge: u64, deadline: Option<u64> },
-    Recv { at: usize, thread: u8 },
-    Reply(usize),
-    ReplyThenRecv { token: usize, at: usize, thread: u8 },
-    CancelCall(usize),
-    CancelRecv(usize),
-    Expire(usize),
-    Lend(usize),
-    RejectCall(usize),
-    RejectRecv(usize),
-    ThreadExit(u8),
-    Pass(u64),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let some = any::<usize>;
-    let thread = || 0..3_u8;
-    prop_oneof![
-        1 => (0..4_u32, 0..4_u32).prop_map(|(q, f)| Op::Open(q, f)),
-        1 => some().prop_map(Op::Close),
-        8 => (some(), any::<u64>(), prop::option::of(0..20_u64))
-            .prop_map(|(at, badge, deadline)| Op::Call { at, badge, deadline }),
-        8 => (some(), thread()).prop_map(|(at, thread)| Op::Recv { at, thread }),
-        4 => some().prop_map(Op::Reply),
-        4 => (some(), some(), thread())
-            .prop_map(|(token, at, thread)| Op::ReplyThenRecv { token, at, thread }),
-        2 => some().prop_map(Op::CancelCall),
-        2 => some().prop_map(Op::CancelRecv),
-        2 => some().prop_map(Op::Expire),
-        2 => some().prop_map(Op::Lend),
-        1 => some().prop_map(Op::RejectCall),
-        1 => some().prop_map(Op::RejectRecv),
-        1 => thread().prop_map(Op::ThreadExit),
-        2 => (0..10_u64).prop_map(Op::Pass),
-    ]
-}
-
-struct World {
-    real: Real,
-    now_ns: u64,
-    endpoints: Vec<ModelEndpoint>,
-    calls: BTreeMap<u32, ModelCall>,
-    call_keys: Vec<(CallKey, u32)>,
-    tokens: Vec<(ReplyToken, u32)>,
-    recv_keys: Vec<(RecvKey, Receiver)>,
-    ended_calls: BTreeSet<u32>,
-    recvs: BTreeSet<Receiver>,
-    ended_recvs: BTreeSet<Receiver>,
-    lendings: u64,
-    open_lendings: BTreeSet<u64>,
-}
-
-fn pick<T: Copy>(from: &[T], choice: usize) -> Option<T> {
-    if from.is_empty() { None } else { Some(from[choice % from.len()]) }
-}
+use op::{Op, op};
+use test_property::prelude::*;
+use world::{CallState, ENDPOINTS, ModelCall, ModelEndpoint, Receiver, World, pick};
 
 impl World {
-    fn new() -> Self {
-        // Generations near their end, so that they come round on the way.
-        let records = (0..RECORDS as u32).map(|n| Record::used_before(u32::MAX - n)).collect();
-        Self {
-            real: Service::new(records, vec![Endpoint::UNUSED; ENDPOINTS]),
-            now_ns: 1,
-            endpoints: Vec::new(),
-            calls: BTreeMap::new(),
-            call_keys: Vec::new(),
-            tokens: Vec::new(),
-            recv_keys: Vec::new(),
-            ended_calls: BTreeSet::new(),
-            recvs: BTreeSet::new(),
-            ended_recvs: BTreeSet::new(),
-            lendings: 0,
-            open_lendings: BTreeSet::new(),
-        }
-    }
-
-    // ---- the model's own knowledge ----
-
-    fn in_flight(&self, at: usize) -> usize {
-        let is_served = |c: &&ModelCall| {
-            c.at == at && matches!(c.state, CallState::Held(_) | CallState::Abandoned(_))
-        };
-        self.calls.values().filter(is_served).count()
-    }
-
-    fn free_records(&self) -> usize {
-        let pending = self.calls.values().filter(|c| c.state != CallState::Over).count();
-        let waiting: usize = self.endpoints.iter().map(|e| e.receivers.len()).sum();
-        RECORDS - pending - waiting
-    }
-
-    fn is_expired(&self, call: u32) -> bool {
-        let deadline = self.calls[&call].deadline_ns;
-        deadline != 0 && deadline <= self.now_ns
-    }
-
-    fn end_call(&mut self, call: u32, donation: Option<Donation>, state: CallState) {
-        assert!(self.ended_calls.insert(call), "call {call} ended twice");
-        let known = self.calls.get_mut(&call).unwrap();
-        assert_eq!(donation, known.donation, "call {call} ended without what it had lent");
-        if let Some(Donation(lent)) = donation {
-            assert!(self.open_lendings.remove(&lent), "given back twice");
-        }
-        known.state = state;
-    }
-
-    fn end_recv(&mut self, receiver: Receiver) {
-        assert!(self.ended_recvs.insert(receiver), "receive {receiver:?} ended twice");
-    }
-
-    fn may_receive(&self, at: usize) -> bool {
-        let endpoint = &self.endpoints[at];
-        self.in_flight(at) + endpoint.receivers.len() < endpoint.limits.in_flight as usize
-    }
-
-    /// The expired calls a receive at `at` passes, and the call it gets.
-    fn next_caller(&self, at: usize) -> (Vec<u32>, Option<u32>) {
-        let queue = &self.endpoints[at].callers;
-        let next = queue.iter().copied().find(|call| !self.is_expired(*call));
-        (queue.iter().copied().take_while(|call| self.is_expired(*call)).collect(), next)
-    }
-
-    fn match_expired(&mut self, at: usize, expected: &[u32], ended: &[Ended<u32, Receiver>]) {
-        let passed: Vec<_> = ended
-            .iter()
-            .map(|end| match end {
-                Ended::Call { end, status: Status::DeadlineExpired } => {
-                    assert!(!end.was_delivered);
-                    end.caller
-                }
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(passed, expected);
-        for call in passed {
-            assert_eq!(self.endpoints[at].callers.pop_front(), Some(call));
-            self.end_call(call, None, CallState::Over);
-        }
-    }
-
-    /// A receive was accepted: the verdict must be what the queue says.
-    fn received(
-        &mut self,
-        at: usize,
-        receiver: Receiver,
-        next: Option<u32>,
-        verdict: RecvVerdict<u32>,
-        in_front: bool,
-    ) {
-        match (verdict, next) {
-            (RecvVerdict::Deliver { caller, badge, deadline_ns, token }, Some(call)) => {
-                assert_eq!(caller, call);
-                assert_eq!(self.endpoints[at].callers.pop_front(), Some(call));
-                let known = self.calls.get_mut(&call).unwrap();
-                assert_eq!((badge, deadline_ns), (known.badge, known.deadline_ns));
-                known.state = CallState::Held(receiver);
-                self.tokens.push((token, call));
-                self.end_recv(receiver);
-            }
-            (RecvVerdict::Waiting(key), None) => {
-                let queue = &mut self.endpoints[at].receivers;
-                if in_front {
-                    queue.push_front(receiver)
-                } else {
-                    queue.push_back(receiver)
-                }
-                self.recv_keys.push((key, receiver));
-            }
-            (real, model) => panic!("received {real:?}, the model says {model:?}"),
-        }
-    }
-
-    /// Endpoints to aim at: those there ever were, and one there never was.
-    fn aim(&self, choice: usize) -> (usize, EndpointKey, bool) {
-        match self.endpoints.get(choice % (self.endpoints.len() + 1)) {
-            Some(e) => (choice % (self.endpoints.len() + 1), e.key, e.is_open),
-            None => (usize::MAX, EndpointKey::NONE, false),
-        }
-    }
-
-    fn new_receiver(&mut self, thread: u8) -> Receiver {
-        (self.recvs.len() as u32, thread)
-    }
-
-    // ---- one step ----
-
     fn step(&mut self, op: &Op) {
         let before = self.real.clone();
         let changed = self.apply(op);
@@ -696,9 +482,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1500, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
     #[test]
     fn the_service_does_what_the_model_does(ops in prop::collection::vec(op(), 1..120)) {
         let mut world = World::new();

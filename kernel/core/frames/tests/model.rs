@@ -2,8 +2,8 @@
 
 use core_address::{Frame, FrameRange};
 use core_frames::{AddError, Frames, Order, ReleaseError};
-use proptest::prelude::*;
 use std::collections::BTreeSet;
+use test_property::prelude::*;
 
 const SPAN: usize = 5000;
 
@@ -29,7 +29,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn behaves_like_a_set_of_free_frames(ops in prop::collection::vec(op(), 1..200)) {
         let mut storage = vec![u64::MAX; Frames::words_needed(SPAN)];

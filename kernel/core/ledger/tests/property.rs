@@ -1,7 +1,7 @@
 //! The account against plain numbers, over random operations.
 
 use core_ledger::*;
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 const OWN: Profile = Profile {
     cap_slots: 6,
@@ -88,9 +88,7 @@ fn free(held: &[Held<'_>], line: Line) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 600, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
     fn the_account_is_the_sum_of_what_is_held(ops in prop::collection::vec(op(), 1..60)) {
         let ledger = Ledger::new(&OWN);

@@ -1,8 +1,8 @@
 //! Random manifests, good and bad, against rules written a second time in the plainest way.
 use core_manifest::{GrantKind, Manifest};
-use proptest::prelude::*;
 use schema::manifest_capnp::manifest;
 use std::collections::HashSet;
+use test_property::prelude::*;
 use zerocopy::IntoBytes;
 
 #[derive(Clone, Debug, PartialEq)]

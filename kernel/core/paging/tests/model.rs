@@ -5,8 +5,8 @@ use core_paging::tree::{for_each_page, map, protect, translate, unmap, user_byte
 use core_paging::{
     Access, Entry, MapError, PageSizes, Request, Rights, TableStore, Translation, UnmapError,
 };
-use proptest::prelude::*;
 use std::collections::BTreeMap;
+use test_property::prelude::*;
 
 #[derive(Clone, PartialEq, Debug)]
 struct Tables {
@@ -88,7 +88,7 @@ fn at(base: usize, page: u64) -> VirtAddr {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
     fn behaves_like_a_map_of_pages(ops in prop::collection::vec(op(), 1..40), limit in 4usize..24) {
         let (mut tables, root) = Tables::new(limit);

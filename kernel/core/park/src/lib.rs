@@ -18,11 +18,13 @@
 //!   an earlier wait finds nothing.
 #![cfg_attr(not(loom), no_std)]
 
+mod admit;
 mod bucket;
 mod invariants;
 mod key;
 mod waiter;
 
+pub use admit::{Named, NotAdmitted, admit};
 pub use bucket::{Bucket, ParkError, Parked, Unparked};
 pub use key::{Hash, Key};
 pub use waiter::{Waiter, WaiterRef};

@@ -1,6 +1,6 @@
 //! Buckets against a plain list of who waits where, on strings of random operations.
 use core_park::{Bucket, Hash, Key, ParkError, Parked, Unparked, Waiter, WaiterRef};
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 const THREADS: u32 = 12;
 const BITS: u32 = 1;

@@ -71,6 +71,16 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     ) -> Result<HandedOff, Error> {
         let (from, leaving) = from;
         let (to, coming) = to;
+        // The usual case by itself; what else there is, and what is wrong, is told apart below.
+        if leaving.activity == Activity::Running
+            && coming.activity == Activity::Resting
+            && self.current.as_ref().is_some_and(|current| current.item == from)
+            && self.direct.is_none()
+            && self.waiting == 0
+            && self.policy.is_idle_lag_zero()
+        {
+            return Ok(self.pass_seat((from, leaving), (to, coming), now_ns));
+        }
         self.current_is(from, leaving)?;
         if !matches!(coming.activity, Activity::Resting | Activity::Moving) {
             return Err(Error::Activity { is: coming.activity });

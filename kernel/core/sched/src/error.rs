@@ -20,4 +20,6 @@ pub enum Error {
     SlotTaken,
     /// The slice is over and others wait: the order decides, not the hand-over.
     SliceOver,
+    /// It is not certain that this thread is the one to run: the ordinary way decides.
+    OutOfTurn,
 }

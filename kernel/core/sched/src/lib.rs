@@ -34,6 +34,7 @@ mod ordered;
 pub mod place;
 mod queue;
 mod stop;
+mod turn;
 mod verdict;
 
 pub use cpu::{CpuId, CpuSet, MAX_CPUS};
@@ -41,7 +42,8 @@ pub use entity::{Activity, Authority, Entity, Snapshot};
 pub use error::Error;
 pub use ordered::{Entry, Ordered};
 pub use queue::{Hint, Queue};
+pub use turn::Turn;
 pub use verdict::{
     Blocked, Charge, Departed, DirectOffer, Enqueued, HandedOff, MayRun, Pick, Refusal, Requeue,
-    Requeued, Started,
+    Requeued, Started, YieldedTo,
 };

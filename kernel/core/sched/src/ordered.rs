@@ -60,6 +60,16 @@ pub trait Ordered {
     /// Takes an item out; `None` if it is not in this set.
     fn remove(&mut self, item: Self::Item) -> Option<Entry>;
 
+    /// Takes the first item out and puts another in. The queue never does this to an empty set or
+    /// to one whose first item is not eligible yet.
+    #[inline]
+    fn replace_first(&mut self, item: Self::Item, entry: Entry) {
+        if let Some((first, _)) = self.first() {
+            self.remove(first);
+        }
+        self.insert(item, entry);
+    }
+
     /// The first item.
     fn first(&self) -> Option<(Self::Item, Entry)>;
 

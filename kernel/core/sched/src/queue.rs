@@ -442,6 +442,22 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         });
     }
 
+    /// Writes down who is current in the place of another.
+    #[inline(always)]
+    pub(crate) fn reseat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
+        if let Some(current) = &mut self.current {
+            current.item = item;
+            current.since_ns = now_ns;
+            current.start = entity.start;
+            current.tag = tag;
+            // What a share holds follows from its weight and class.
+            if !current.share.is_like(&entity.share) {
+                current.share = entity.share;
+            }
+            current.moved_ns = entity.moved_ns;
+        }
+    }
+
     /// Brings virtual time up to date with a thread that ran on because nobody waited: as if
     /// its slices had ended in turn and it had been chosen again each time.
     #[inline]

@@ -108,10 +108,10 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         if self.current() != Some(item) {
             return Err(Error::NotCurrent);
         }
-        match entity.activity {
-            Activity::Running => Ok(()),
-            is => Err(Error::Activity { is }),
+        if entity.activity != Activity::Running {
+            return Err(Error::Activity { is: entity.activity });
         }
+        Ok(())
     }
 
     /// Ends the current thread's run; it is nowhere afterwards.
@@ -133,6 +133,14 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     /// Adds the open interval to the entity's and the CPU's accounts.
     #[inline(always)]
     pub(crate) fn account(&mut self, entity: &mut Entity, now_ns: u64) -> Charge {
+        let (charge, order_ns) = self.close_interval(entity, now_ns);
+        self.policy.served(order_ns, entity.share.weight());
+        charge
+    }
+
+    /// The same, the policy apart, which is to be told how far the entity has got.
+    #[inline(always)]
+    pub(crate) fn close_interval(&mut self, entity: &mut Entity, now_ns: u64) -> (Charge, u64) {
         let since_ns = self.current.map_or(now_ns, |c| c.since_ns);
         let elapsed_ns = now_ns.saturating_sub(since_ns);
         let step = entity.share.step(elapsed_ns, entity.fraction_q32);
@@ -140,9 +148,8 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         entity.start = entity.start.after(step.order_ns());
         entity.runtime_ns += elapsed_ns;
         entity.virtual_runtime_ns = entity.virtual_runtime_ns.saturating_add(step.virtual_ns);
-        self.policy.served(step.order_ns(), entity.share.weight());
         self.busy_ns += elapsed_ns;
         self.accounted_ns += elapsed_ns;
-        Charge { authority: entity.authority, elapsed_ns }
+        (Charge { authority: entity.authority, elapsed_ns }, step.order_ns())
     }
 }

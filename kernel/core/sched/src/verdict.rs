@@ -107,6 +107,16 @@ pub struct Started {
     pub slice_end_ns: Option<u64>,
 }
 
+/// The current thread is in the queue and the first that waited is current.
+#[must_use = "time that ran has to be charged, the slice has to be armed"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct YieldedTo {
+    /// What the first thread ran.
+    pub charge: Charge,
+    /// When the slice of the second ends.
+    pub slice_end_ns: u64,
+}
+
 /// The current thread blocked and its direct target is current.
 #[must_use = "time that ran has to be charged, the slice has to be armed"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

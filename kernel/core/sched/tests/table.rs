@@ -4,7 +4,7 @@ use core_sched::{
     Activity, Authority, CpuId, DirectOffer, Entity, Entry, Error, MayRun, Ordered, Pick, Queue,
     Refusal, Requeue,
 };
-use core_sched_policy::{Lag, QUANTUM_NS, Share, Wfq};
+use core_sched_policy::{Lag, LatencyClass, QUANTUM_NS, Share, Weight, Wfq};
 
 /// The model of a sorted set: a list, sorted at each insertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -226,6 +226,64 @@ fn a_hand_off_target_is_resting_or_moving() {
             }
         }
     }
+}
+
+/// A queue where `OTHER` runs and two wait, the subject first; and their states.
+fn two_wait() -> (Q, [Entity; 3]) {
+    let mut queue = new_queue();
+    let [mut from, mut first, mut second] = [Entity::new(Share::default()); 3];
+    run(&mut queue, OTHER, &mut from, T0);
+    let _ = queue.enqueue(SUBJECT, &mut first, Lag::ZERO, T0).unwrap();
+    let _ = queue.enqueue(3, &mut second, Lag::ZERO, T0).unwrap();
+    (queue, [from, first, second])
+}
+
+#[test]
+fn a_yield_changes_places_with_the_first() {
+    let (mut queue, [mut from, mut first, second]) = two_wait();
+    let turn = queue.turn(OTHER, &from, |_| Some(first.activity())).unwrap();
+    assert_eq!(turn.item(), SUBJECT);
+    let yielded = turn.take(&mut from, &mut first, T1);
+    assert_eq!((yielded.charge.elapsed_ns, yielded.slice_end_ns), (T1 - T0, T1 + QUANTUM_NS));
+    assert_eq!((from.activity(), first.activity()), (Activity::Queued, Activity::Running));
+    let waiting: Vec<_> = queue.order().0.iter().map(|e| e.0).collect();
+    assert_eq!((queue.current(), waiting), (Some(SUBJECT), vec![3, OTHER]));
+    let states = |item| match item {
+        OTHER => from,
+        SUBJECT => first,
+        _ => second,
+    };
+    queue.check_invariants(states).unwrap();
+}
+
+#[test]
+fn a_turn_is_refused_and_what_is_refused_changes_nothing() {
+    fn check(queue: &mut Q, from: u32, leaving: &Entity, to: Option<Activity>, want: Error) {
+        let before = queue.clone();
+        assert_eq!(queue.turn(from, leaving, |_| to).map(|turn| turn.item()), Err(want));
+        assert_eq!(*queue, before);
+    }
+    let queued = Some(Activity::Queued);
+    let (mut queue, [mut from, first, _]) = two_wait();
+    check(&mut queue, SUBJECT, &first, queued, Error::NotCurrent);
+    check(&mut queue, OTHER, &first, queued, Error::Activity { is: Activity::Queued });
+    check(&mut queue, OTHER, &from, None, Error::NotHere);
+    for is in Activity::ALL.into_iter().filter(|is| *is != Activity::Queued) {
+        check(&mut queue, OTHER, &from, Some(is), Error::Activity { is });
+    }
+    let same = from.share();
+    from.set_share(Share::new(Weight::MAX, LatencyClass::Normal));
+    check(&mut queue, OTHER, &from, queued, Error::OutOfTurn);
+    from.set_share(same);
+    // A turn that is not taken leaves everything as it was.
+    let before = queue.clone();
+    assert!(queue.turn(OTHER, &from, |_| queued).is_ok());
+    assert_eq!(queue, before);
+    let mut slot = Entity::new(Share::default());
+    let _ = queue.offer_direct(4, &mut slot, Lag::ZERO, T0).unwrap();
+    check(&mut queue, OTHER, &from, queued, Error::OutOfTurn);
+    let (mut alone, subject) = scene(Activity::Running);
+    check(&mut alone, SUBJECT, &subject, queued, Error::NotHere);
 }
 
 #[test]

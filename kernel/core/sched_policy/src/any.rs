@@ -74,6 +74,20 @@ impl Policy for AnyPolicy {
     }
 
     #[inline]
+    fn orders_by_finish_alone(&self) -> bool {
+        self.is_wfq()
+    }
+
+    #[inline]
+    fn change_places(&mut self, start: VirtualTime, share: &Share, turn: Tag) -> Tag {
+        debug_assert!(self.is_wfq(), "the other policy does not order by finish alone");
+        let mut wfq = self.wfq();
+        let tag = wfq.change_places(start, share, turn);
+        self.state.now = wfq.virtual_now();
+        tag
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.state.virtual_now()
     }

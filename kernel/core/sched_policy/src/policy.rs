@@ -26,6 +26,22 @@ pub trait Policy {
         false
     }
 
+    /// Whether whoever finishes first is the one to run, always: every request is eligible, and
+    /// neither [`choosing`](Self::choosing) nor [`served`](Self::served) changes anything.
+    #[inline]
+    fn orders_by_finish_alone(&self) -> bool {
+        false
+    }
+
+    /// Of a policy that orders by finish alone: the entity of that share, served up to `start`, goes
+    /// behind the one whose request is `turn`, which is chosen. The request it waits with.
+    #[inline]
+    fn change_places(&mut self, start: VirtualTime, share: &Share, turn: Tag) -> Tag {
+        let tag = self.tag_again(None, start, share);
+        self.picked(turn);
+        Tag { finish: tag.finish.later(turn.finish), ..tag }
+    }
+
     /// Where the queue stands.
     fn virtual_now(&self) -> VirtualTime;
 

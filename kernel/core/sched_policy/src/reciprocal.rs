@@ -78,7 +78,7 @@ impl Reciprocal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use test_property::prelude::*;
 
     fn check(divisor: u64, dividend: i128) {
         let exact = (dividend / i128::from(divisor)).min(u64::MAX.into()) as u64;

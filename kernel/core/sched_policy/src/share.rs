@@ -16,6 +16,8 @@ const MAX_STEP_VIRTUAL_NS: u64 = 1 << 62;
 pub struct Share {
     weight: Weight,
     class: LatencyClass,
+    /// Both in one number, to compare them at once.
+    kind: u32,
     /// Virtual ns per ns of running, times 2³².
     virtual_per_ns_q32: u64,
     /// Length of one request.
@@ -47,6 +49,7 @@ impl Share {
         Self {
             weight,
             class,
+            kind: weight.get() as u32 | (class as u32) << 16,
             virtual_per_ns_q32: inverse,
             request_virtual_ns: request,
             lag_limit_virtual_ns: limit as i64,
@@ -62,7 +65,7 @@ impl Share {
     /// Whether it is the same weight in the same class.
     #[inline]
     pub fn is_like(&self, other: &Self) -> bool {
-        self.weight == other.weight && self.class == other.class
+        self.kind == other.kind
     }
 
     /// The class.

@@ -24,6 +24,11 @@ impl Policy for Wfq {
     }
 
     #[inline]
+    fn orders_by_finish_alone(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn virtual_now(&self) -> VirtualTime {
         self.now
     }

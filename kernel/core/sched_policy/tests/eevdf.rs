@@ -1,6 +1,6 @@
 //! EEVDF against a model that keeps every competitor's place as an exact number and divides.
 use core_sched_policy::{Eevdf, Lag, LatencyClass, Policy, QUANTUM_NS, Share, VirtualTime, Weight};
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 fn share(weight: u16, class: LatencyClass) -> Share {
     Share::new(Weight::new(weight).unwrap(), class)

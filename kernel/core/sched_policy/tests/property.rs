@@ -2,7 +2,7 @@
 use core_sched_policy::{
     Lag, LatencyClass, MAX_REQUEST_VIRTUAL_NS, Policy, QUANTUM_NS, Share, VirtualTime, Weight, Wfq,
 };
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 fn share(weight: u16, class: LatencyClass) -> Share {
     Share::new(Weight::new(weight).unwrap(), class)

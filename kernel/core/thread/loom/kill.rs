@@ -174,49 +174,93 @@ fn kill_against_the_waker_of_a_parked_thread() {
     explore("kill against wake", kill_against_wake::<Real>);
 }
 
+fn killers<K: Killer>() {
+    let world = World::new();
+    let killers: Vec<_> = (0..2)
+        .map(|_| {
+            let world = world.clone();
+            thread::spawn(move || world.kill::<K>())
+        })
+        .collect();
+    world.park();
+    for killer in killers {
+        killer.join().unwrap();
+    }
+    world.check_end();
+}
+
 #[test]
 fn two_killers() {
-    explore("two killers", || {
-        let world = World::new();
-        let killers: Vec<_> = (0..2)
-            .map(|_| {
-                let world = world.clone();
-                thread::spawn(move || world.kill::<Real>())
-            })
-            .collect();
-        world.park();
-        for killer in killers {
-            killer.join().unwrap();
+    explore("two killers", killers::<Real>);
+}
+
+/// CPU A: the thread gives way in the middle of something, another CPU runs it on, and it finishes.
+/// CPU B: it is killed at whatever moment.
+fn kill_against_preemption(mark: bool) {
+    let world = World::new();
+    let killer = {
+        let world = world.clone();
+        thread::spawn(move || world.kill::<Real>())
+    };
+    if mark {
+        world.word.pause().unwrap();
+    }
+    let is_finished = match world.word.requeue().unwrap() {
+        RequeueVerdict::Finalise => {
+            world.end();
+            false
         }
-        world.check_end();
-    });
+        RequeueVerdict::Enqueue => match world.word.dispatch(GENERATION).unwrap() {
+            DispatchVerdict::Finalise => {
+                world.end();
+                false
+            }
+            DispatchVerdict::Run => {
+                world.word.resume().unwrap();
+                world.return_to_user();
+                true
+            }
+        },
+    };
+    killer.join().unwrap();
+    assert!(is_finished, "what was half done is left so");
+    world.check_end();
+}
+
+#[test]
+fn kill_against_a_thread_in_the_middle_of_something() {
+    explore("kill against preemption", || kill_against_preemption(true));
+}
+
+#[test]
+#[should_panic(expected = "what was half done is left so")]
+fn mutant_preemption_without_the_mark_leaves_things_half_done() {
+    explore("mutant: no mark", || kill_against_preemption(false));
 }
 
 /// The end of a thread against a kill that comes late: the record's next thread is spared.
+fn late_kill<K: Killer>() {
+    let running = Word::compose(State::Running, GENERATION, Ticket::new(0), false, false);
+    let word = Arc::new(StateWord::starting_at(running));
+    let killer = {
+        let word = word.clone();
+        thread::spawn(move || {
+            let _ = K::kill(&word);
+        })
+    };
+    word.finish().unwrap();
+    assert_eq!(word.recycle(), Ok(RecycleVerdict::Free));
+    assert_eq!(word.create(), Ok(GENERATION + 1));
+    word.start().unwrap();
+    let dispatched = word.dispatch(GENERATION + 1);
+    killer.join().unwrap();
+    assert!(!word.is_killed(), "a kill reached the next thread");
+    assert_eq!(dispatched, Ok(DispatchVerdict::Run));
+}
+
 #[test]
 fn a_late_kill_spares_the_next_thread() {
-    explore("late kill", || {
-        let word = Arc::new(StateWord::starting_at(Word::compose(
-            State::Running,
-            GENERATION,
-            Ticket::new(0),
-            false,
-            false,
-        )));
-        let killer = {
-            let word = word.clone();
-            thread::spawn(move || {
-                let _ = word.kill(GENERATION);
-            })
-        };
-        word.finish().unwrap();
-        assert_eq!(word.recycle(), Ok(RecycleVerdict::Free));
-        assert_eq!(word.create(), Ok(GENERATION + 1));
-        word.start().unwrap();
-        assert_eq!(word.dispatch(GENERATION + 1), Ok(DispatchVerdict::Run));
-        killer.join().unwrap();
-        assert!(!word.is_killed(), "a kill reached the next thread");
-    });
+    explore("late kill", late_kill::<Real>);
 }
 
 // ---- mutants -----------------------------------------------------------------------------
@@ -273,4 +317,46 @@ impl Killer for StoresOverTheWaker {
 #[should_panic(expected = "enqueued twice")]
 fn mutant_kill_by_store_takes_the_thread_from_its_waker() {
     explore("mutant: kill by store", kill_against_wake::<StoresOverTheWaker>);
+}
+
+/// Claims a parked thread with a plain store, and is careful with any other.
+struct StoresOverTheParked;
+impl Killer for StoresOverTheParked {
+    fn kill(word: &StateWord) -> Result<KillVerdict, Stale> {
+        if word.load().state() == State::Parked {
+            return StoresOverTheWaker::kill(word);
+        }
+        word.kill(GENERATION)
+    }
+}
+
+#[test]
+fn a_store_over_the_parked_needs_a_second_claimer_to_be_seen() {
+    explore("careful store", kill_against_block::<StoresOverTheParked>);
+}
+
+#[test]
+#[should_panic(expected = "enqueued twice")]
+fn mutant_store_over_the_parked_meets_the_waker_of_a_thread_that_blocks() {
+    explore("mutant: careful store", kill_against_block_and_wake::<StoresOverTheParked>);
+}
+
+#[test]
+#[should_panic(expected = "enqueued twice")]
+fn mutant_store_over_the_parked_meets_another_killer() {
+    explore("mutant: two careful stores", killers::<StoresOverTheParked>);
+}
+
+/// Kills whatever thread the record holds.
+struct ForgetsTheGeneration;
+impl Killer for ForgetsTheGeneration {
+    fn kill(word: &StateWord) -> Result<KillVerdict, Stale> {
+        word.kill(word.load().generation())
+    }
+}
+
+#[test]
+#[should_panic(expected = "a kill reached the next thread")]
+fn mutant_without_generation_kills_the_next_thread() {
+    explore("mutant: no generation", late_kill::<ForgetsTheGeneration>);
 }

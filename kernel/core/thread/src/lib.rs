@@ -1,8 +1,8 @@
 //! A thread's identity, its state word, and the rules of its end.
 //!
 //! In here: [`ThreadKey`], the kernel's name of a thread; [`Word`] and [`StateWord`], the one
-//! 64-bit word that says who owns a thread and decides every race about it; [`Lifecycle`], who
-//! may join and when the record's charge ends; [`Roster`], when the last thread ends the
+//! 64-bit word that says who owns a thread and decides every race about it; [`Want`], how many
+//! completions end its wait; [`Lifecycle`], who may join and when the record's charge ends; [`Roster`], when the last thread ends the
 //! process. Not in here: stacks, queues, registers, the join's completion, anything a CPU does.
 //!
 //! # Contract
@@ -18,6 +18,7 @@ mod key;
 mod lifecycle;
 mod roster;
 mod state_word;
+mod want;
 mod word;
 
 pub use key::ThreadKey;
@@ -26,6 +27,7 @@ pub use lifecycle::{
 };
 pub use roster::{CloseVerdict, LeaveVerdict, Roster, RosterError};
 pub use state_word::StateWord;
+pub use want::{Due, Want};
 pub use word::{
     CommitVerdict, DispatchVerdict, KillVerdict, Misuse, ParkVerdict, RecycleVerdict,
     RequeueVerdict, ResumeVerdict, Stale, State, Ticket, WakeVerdict, Word,

@@ -4,7 +4,7 @@
 //!
 //! Every transition succeeds with AcqRel and fails with Acquire. The pairs that carry data:
 //!
-//! - `commit_park`, `requeue`, `start` (release) → `dispatch`, `claim` (acquire): the saved
+//! - `commit_park`, `requeue`, `start` (release) → `dispatch`, `claim_if` (acquire): the saved
 //!   registers and everything else the last owner wrote are there before the next owner runs
 //!   the thread.
 //! - `wake` (release) → `commit_park`, `cancel_park`, `dispatch` (acquire): what the waker did
@@ -60,6 +60,16 @@ impl StateWord {
         Word::from_bits(self.0.load(Ordering::Acquire))
     }
 
+    /// The value now, after what the caller wrote before it: whoever changes the word next, the
+    /// thread that announces a wait above all, sees that.
+    #[inline]
+    pub fn look(&self) -> Word {
+        // AcqRel, and a write though nothing changes: the writes of the word have one order, so
+        // either this one is before the announcement and the thread sees what the caller wrote,
+        // or the announcement is seen here.
+        Word::from_bits(self.0.fetch_or(0, Ordering::AcqRel))
+    }
+
     /// Whether the thread has been killed. The CPU that runs it asks on each way out.
     #[inline]
     pub fn is_killed(&self) -> bool {
@@ -85,6 +95,16 @@ impl StateWord {
         }
     }
 
+    /// Replaces the value if no other CPU came in between. The usual case of a transition by itself,
+    /// for those that every call takes.
+    #[inline(always)]
+    fn swap(&self, now: Word, next: Word) -> bool {
+        // AcqRel: the module's text names the partners. Relaxed: who fails looks again.
+        self.0
+            .compare_exchange(now.to_bits(), next.to_bits(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
     /// Takes a free record for a new thread and returns its generation. By the record's
     /// allocator.
     pub fn create(&self) -> Result<u32, Misuse> {
@@ -99,6 +119,20 @@ impl StateWord {
     /// Undoes a creation. By the creator, who then finalises the record.
     pub fn abandon(&self) -> Result<(), Misuse> {
         self.transition(|word| word.abandon().map(|next| (next, ())))
+    }
+
+    /// Says that the thread is in the middle of something while it gives way: a kill waits. By the
+    /// thread itself.
+    #[inline]
+    pub fn pause(&self) -> Result<(), Misuse> {
+        self.transition(|word| word.pause().map(|next| (next, ())))
+    }
+
+    /// The thread goes on with what it was in the middle of; whether it has been killed shows on its
+    /// way out. By the thread itself.
+    #[inline]
+    pub fn resume(&self) -> Result<(), Misuse> {
+        self.transition(|word| word.resume().map(|next| (next, ())))
     }
 
     /// Claims a picked thread. By whoever took it out of its queue or slot; a name that is out
@@ -117,6 +151,12 @@ impl StateWord {
     /// Announces a wait. By the thread itself, on its own stack.
     #[inline]
     pub fn begin_park(&self) -> Result<ParkVerdict, Misuse> {
+        let now = self.load();
+        if let Some(next) = now.begins_at_once()
+            && self.swap(now, next)
+        {
+            return Ok(ParkVerdict::Parking(next.ticket()));
+        }
         self.transition(Word::begin_park)
     }
 
@@ -130,6 +170,12 @@ impl StateWord {
     /// stack is in use and no other CPU may run the thread.
     #[inline]
     pub fn commit_park(&self) -> Result<CommitVerdict, Misuse> {
+        let now = self.load();
+        if let Some(next) = now.parks_at_once()
+            && self.swap(now, next)
+        {
+            return Ok(CommitVerdict::Parked);
+        }
         self.transition(Word::commit_park)
     }
 
@@ -139,11 +185,17 @@ impl StateWord {
         self.transition(|word| word.wake(generation, ticket))
     }
 
-    /// Ends the wait with that ticket and takes the thread to run it on this CPU, now. Refused
-    /// unless it is parked; the caller then wakes it in the ordinary way.
-    #[inline]
-    pub fn claim(&self, generation: u32, ticket: Ticket) -> Result<(), Stale> {
-        self.transition(|word| word.claim(generation, ticket).map(|next| (next, ())))
+    /// Ends a wait and takes the thread to run it on this CPU, now. Refused unless it is parked and
+    /// `suits` says so of its wait, and not tried twice: the caller then wakes it in the ordinary way.
+    #[inline(always)]
+    pub fn claim_if(&self, generation: u32, suits: impl FnOnce() -> bool) -> Result<(), Stale> {
+        let now = self.load();
+        let next = now.claim(generation)?;
+        if !suits() {
+            return Err(Stale);
+        }
+        // What `suits` looked at was of this wait if the word is still the same.
+        if self.swap(now, next) { Ok(()) } else { Err(Stale) }
     }
 
     /// Kills the thread. By the holder of the authority over it.

@@ -5,8 +5,8 @@
 //! (state × event) table be tested without threads.
 //!
 //! ```text
-//!  63        32 31         8 7  5    4      3    2   0
-//!  generation  │  ticket    │ 0 │PENDING│KILL│ state
+//!  63        32 31         8 76    5      4      3    2   0
+//!  generation  │  ticket    │0│INSIDE│PENDING│KILL│ state
 //! ```
 //!
 //! Who owns a thread in each state, and so may move it on:
@@ -23,6 +23,11 @@
 //!
 //! KILL is sticky until the record is recycled. PENDING exists in Parking only. Parked never
 //! carries either: they keep it from being entered, and setting KILL there claims the thread.
+//!
+//! INSIDE is the thread's own: it gives way at a preemption point of the kernel, in the middle of
+//! something. Only Running and Runnable carry it. A kill waits for it: what is half done (a call that is
+//! matched and not delivered, memory that only its stack knows of) has nobody else to finish it. The
+//! thread runs on and dies on its way out.
 //!
 //! The ticket numbers a thread's waits, so that a waker of an earlier wait is refused. It has
 //! 24 bits; a waker holds one only while its wait is registered, and what wakes a thread is a
@@ -69,10 +74,6 @@ impl Ticket {
     pub const fn number(self) -> u32 {
         self.0
     }
-
-    const fn next(self) -> Self {
-        Self::new(self.0.wrapping_add(1))
-    }
 }
 
 /// A state word's value.
@@ -82,8 +83,11 @@ pub struct Word(u64);
 const STATE_MASK: u64 = 0b111;
 const KILL: u64 = 1 << 3;
 const PENDING: u64 = 1 << 4;
+const INSIDE: u64 = 1 << 5;
 const TICKET_SHIFT: u32 = 8;
 const GENERATION_SHIFT: u32 = 32;
+const TICKET_FIELD: u64 = (Ticket::MASK as u64) << TICKET_SHIFT;
+const GENERATION_FIELD: u64 = u64::MAX << GENERATION_SHIFT;
 
 /// The thread or the wait that was meant is over. Nothing changed, and nothing is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,6 +271,26 @@ impl Word {
         self.0 & PENDING != 0
     }
 
+    /// Whether it is at a preemption point inside the kernel.
+    #[inline]
+    pub const fn is_inside(self) -> bool {
+        self.0 & INSIDE != 0
+    }
+
+    /// Whether it can be ended where it is.
+    #[inline]
+    const fn is_to_die(self) -> bool {
+        self.0 & (KILL | INSIDE) == KILL
+    }
+
+    /// Whether it waits, or is about to and nothing has ended the wait yet.
+    #[inline]
+    pub const fn is_waiting(self) -> bool {
+        let (parking, parked) = (State::Parking as u64, State::Parked as u64);
+        let now = self.0 & (STATE_MASK | PENDING);
+        now == parking || now == parked
+    }
+
     #[inline]
     const fn with_state(self, state: State) -> Self {
         Self(self.0 & !(STATE_MASK | PENDING) | state as u64)
@@ -297,23 +321,37 @@ impl Word {
         Ok(self.with_state(State::Dead))
     }
 
-    /// Runnable → Running, or → Dead if it was killed.
+    /// Running → Running, at a preemption point inside the kernel.
+    #[inline]
+    pub fn pause(self) -> Result<Self, Misuse> {
+        self.owned_in(State::Running)?;
+        Ok(Self(self.0 | INSIDE))
+    }
+
+    /// Running → Running, past the preemption point.
+    #[inline]
+    pub fn resume(self) -> Result<Self, Misuse> {
+        self.owned_in(State::Running)?;
+        Ok(Self(self.0 & !INSIDE))
+    }
+
+    /// Runnable → Running, or → Dead if it was killed and is not inside.
     #[inline]
     pub fn dispatch(self, generation: u32) -> Result<(Self, DispatchVerdict), Stale> {
         if self.generation() != generation || self.state() != State::Runnable {
             return Err(Stale);
         }
-        if self.is_killed() {
+        if self.is_to_die() {
             return Ok((self.with_state(State::Dead), DispatchVerdict::Finalise));
         }
         Ok((self.with_state(State::Running), DispatchVerdict::Run))
     }
 
-    /// Running → Runnable, or → Dead if it was killed.
+    /// Running → Runnable, or → Dead if it was killed and is not inside.
     #[inline]
     pub fn requeue(self) -> Result<(Self, RequeueVerdict), Misuse> {
         self.owned_in(State::Running)?;
-        if self.is_killed() {
+        if self.is_to_die() {
             return Ok((self.with_state(State::Dead), RequeueVerdict::Finalise));
         }
         Ok((self.with_state(State::Runnable), RequeueVerdict::Enqueue))
@@ -326,9 +364,25 @@ impl Word {
         if self.is_killed() {
             return Ok((self, ParkVerdict::Die));
         }
-        let ticket = self.ticket().next();
-        let next = Self::compose(State::Parking, self.generation(), ticket, false, false);
-        Ok((next, ParkVerdict::Parking(ticket)))
+        let next = self.with_ticket_after(State::Parking);
+        Ok((next, ParkVerdict::Parking(next.ticket())))
+    }
+
+    /// In another state, with the next ticket and no marks.
+    #[inline(always)]
+    const fn with_ticket_after(self, state: State) -> Self {
+        let ticket = self.0.wrapping_add(1 << TICKET_SHIFT) & TICKET_FIELD;
+        Self(self.0 & GENERATION_FIELD | ticket | state as u64)
+    }
+
+    /// Running → Parking with the next ticket, if nobody has killed it: what
+    /// [`begin_park`](Self::begin_park) does of a thread that goes on living.
+    #[inline(always)]
+    pub const fn begins_at_once(self) -> Option<Self> {
+        if self.0 & (STATE_MASK | KILL | PENDING) != State::Running as u64 {
+            return None;
+        }
+        Some(self.with_ticket_after(State::Parking))
     }
 
     /// Parking → Running.
@@ -352,6 +406,16 @@ impl Word {
         })
     }
 
+    /// Parking → Parked, if nothing came in between: what [`commit_park`](Self::commit_park) does of a
+    /// wait that is made.
+    #[inline]
+    pub const fn parks_at_once(self) -> Option<Self> {
+        if self.0 & (STATE_MASK | KILL | PENDING) != State::Parking as u64 {
+            return None;
+        }
+        Some(self.with_state(State::Parked))
+    }
+
     /// Parked → Runnable, or marks a Parking thread; refused unless it is in that very wait.
     #[inline]
     pub fn wake(self, generation: u32, ticket: Ticket) -> Result<(Self, WakeVerdict), Stale> {
@@ -365,11 +429,16 @@ impl Word {
         }
     }
 
-    /// Parked → Running, for a waker that runs the thread itself, now and here.
+    /// Parked → Running, for a waker that runs the thread itself, now and here; whichever wait it
+    /// is in.
     #[inline]
-    pub fn claim(self, generation: u32, ticket: Ticket) -> Result<Self, Stale> {
-        let parked = Self::compose(State::Parked, generation, ticket, false, false);
-        if self == parked { Ok(self.with_state(State::Running)) } else { Err(Stale) }
+    pub const fn claim(self, generation: u32) -> Result<Self, Stale> {
+        let parked = (generation as u64) << GENERATION_SHIFT | State::Parked as u64;
+        if self.0 & !TICKET_FIELD == parked {
+            Ok(self.with_state(State::Running))
+        } else {
+            Err(Stale)
+        }
     }
 
     /// Sets KILL; a Parked thread becomes Runnable with it.
@@ -390,7 +459,7 @@ impl Word {
     /// Running → Dead: its last switch is done.
     pub fn finish(self) -> Result<Self, Misuse> {
         self.owned_in(State::Running)?;
-        Ok(self.with_state(State::Dead))
+        Ok(Self(self.0 & !INSIDE).with_state(State::Dead))
     }
 
     /// Dead → Free, or → Retired after the last generation.
@@ -406,9 +475,12 @@ impl Word {
 
     /// Checks what holds of every word at every moment.
     pub fn check_invariants(self) -> Result<(), &'static str> {
-        let spare = self.0 & 0xe0;
+        let spare = self.0 & 0xc0;
         if spare != 0 {
             return Err("bits without a meaning are set");
+        }
+        if self.is_inside() && !matches!(self.state(), State::Running | State::Runnable) {
+            return Err("a thread is inside the kernel and not on its way through it");
         }
         match self.state() {
             State::Parked if self.is_killed() => Err("a killed thread stayed parked"),
@@ -430,6 +502,9 @@ impl fmt::Debug for Word {
         }
         if self.is_pending() {
             out.write_str(" PENDING")?;
+        }
+        if self.is_inside() {
+            out.write_str(" INSIDE")?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The heap against a plain list, on strings of random operations; depth at ten thousand.
 use core_timer::{Cancelled, DeadlineQueue, Error, Expired, Quota, Timer};
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 const TIMERS: u32 = 20;
 

@@ -100,9 +100,8 @@ fn a_mutant_that_looks_before_it_unmaps_is_caught() {
 }
 
 /// Two requests, one after the other, meet the drain that answers the first.
-#[test]
-fn a_request_during_a_drain_is_answered_or_interrupts_again() {
-    abi_sync::model(|| {
+fn request_during_a_drain(look_first: bool) {
+    abi_sync::model(move || {
         let world = Arc::new(World::new());
         world.residents.enter(TARGET);
         let first = world.shootdown.begin().unwrap().post(&world.residents, OTHER);
@@ -113,7 +112,7 @@ fn a_request_during_a_drain_is_answered_or_interrupts_again() {
             target.return_to_user(&mut cached);
             cached
         });
-        let token = world.unmap(false);
+        let token = world.unmap(look_first);
         let mut cached = t.join().unwrap();
         if world.latched.load(Ordering::Relaxed) {
             world.shootdown.drain(TARGET, || cached = false);
@@ -126,10 +125,20 @@ fn a_request_during_a_drain_is_answered_or_interrupts_again() {
     });
 }
 
-/// Requests of two CPUs: the answer to the later one covers the earlier one's tables too.
 #[test]
-fn a_later_number_covers_an_earlier_one() {
-    abi_sync::model(|| {
+fn a_request_during_a_drain_is_answered_or_interrupts_again() {
+    request_during_a_drain(false);
+}
+
+#[test]
+#[should_panic(expected = "a translation outlives its request")]
+fn a_mutant_that_asks_during_a_drain_and_unmaps_later_is_caught() {
+    request_during_a_drain(true);
+}
+
+/// Requests of two CPUs: the answer to the later one covers the earlier one's tables too.
+fn later_number(look_first: bool) {
+    abi_sync::model(move || {
         let world = Arc::new(World::new());
         world.residents.enter(TARGET);
         let poster = world.clone();
@@ -143,7 +152,7 @@ fn a_later_number_covers_an_earlier_one() {
             target.return_to_user(&mut cached);
             cached
         });
-        let token = world.unmap(false);
+        let token = world.unmap(look_first);
         let interrupted = other.join().unwrap();
         let mut cached = t.join().unwrap();
         if interrupted || world.latched.load(Ordering::Relaxed) {
@@ -154,6 +163,17 @@ fn a_later_number_covers_an_earlier_one() {
         }
         assert!(!cached, "a translation outlives its request");
     });
+}
+
+#[test]
+fn a_later_number_covers_an_earlier_one() {
+    later_number(false);
+}
+
+#[test]
+#[should_panic(expected = "a translation outlives its request")]
+fn a_mutant_whose_later_number_comes_before_its_table_is_caught() {
+    later_number(true);
 }
 
 /// What the protocol may get wrong.

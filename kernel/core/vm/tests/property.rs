@@ -1,8 +1,8 @@
 //! The list of regions against a map from each page to what it is.
 
 use core_vm::*;
-use proptest::prelude::*;
 use std::collections::BTreeMap;
+use test_property::prelude::*;
 
 /// What one page is: `None` reserved, else access, ceiling and the page behind it.
 type Page = Option<(Access, Ceiling, Backing)>;
@@ -309,9 +309,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1500, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
     #[test]
     fn regions_are_what_the_pages_are(ops in prop::collection::vec(op(), 1..60)) {
         let mut world = World::new();

@@ -162,6 +162,10 @@ impl Memory for PinnedRing {
         self.memory.first_byte(index)
     }
     #[inline]
+    fn sqe_words(&self, index: u32) -> impl Fn(usize) -> u64 {
+        self.memory.sqe_words(index)
+    }
+    #[inline]
     fn sqe_slot(&self, slot: u32) -> impl Fn(usize) -> u64 {
         self.memory.sqe_slot(slot)
     }

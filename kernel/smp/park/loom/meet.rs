@@ -119,24 +119,44 @@ fn a_mutant_timeout_that_completes_without_claiming_is_caught() {
     });
 }
 
-#[test]
-fn a_late_timeout_does_not_end_the_next_wait() {
-    abi_sync::model(|| {
+/// A timeout of the first wait is late: the thread waits again by then, at `second`.
+fn late_timeout(second: Key, end: fn(&World, WaiterRef) -> bool) {
+    abi_sync::model(move || {
         let world = World::new();
         let first = world.park().unwrap();
         let b = world.clone();
         let timeout = thread::spawn(move || {
-            if b.table.unlink(first) {
+            if end(&b, first) {
                 b.complete();
             }
         });
-        // Woken, the thread waits again at another place.
+        // Woken, the thread waits again.
         world.table.unpark(KEY, 1, |_| world.complete());
-        let again = world.table.park(0, Key::shared(9, 8), None, 0, || Ok::<_, ()>(true));
+        let again = world.table.park(0, second, None, 0, || Ok::<_, ()>(true));
         timeout.join().unwrap();
         if let Ok(Parked::Waiting { waiter, .. }) = again {
             assert!(world.table.unlink(waiter), "the second wait is untouched");
         }
         world.check();
+    });
+}
+
+#[test]
+fn a_late_timeout_does_not_end_the_next_wait() {
+    late_timeout(KEY, |world, first| world.table.unlink(first));
+}
+
+#[test]
+fn a_late_timeout_does_not_end_the_next_wait_elsewhere() {
+    late_timeout(Key::shared(9, 8), |world, first| world.table.unlink(first));
+}
+
+/// It ends whatever wait the thread is in.
+#[test]
+#[should_panic(expected = "the second wait is untouched")]
+fn a_mutant_timeout_of_any_ticket_is_caught() {
+    late_timeout(KEY, |world, first| {
+        let second = WaiterRef { ticket: first.ticket + 1, ..first };
+        world.table.unlink(first) || world.table.unlink(second)
     });
 }

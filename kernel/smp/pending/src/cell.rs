@@ -59,7 +59,7 @@ pub struct Cell {
     sizes: AtomicU64,
     payload_address: AtomicU64,
     room_address: AtomicU64,
-    /// Kind of the target, and its numbers.
+    /// Kind of the target, and the process of a call's.
     target: AtomicU64,
     key: AtomicU64,
     /// One more than the position of the timer that bounds it; 0 without one.
@@ -69,6 +69,15 @@ pub struct Cell {
 const INLINE: u64 = 0;
 const ADDRESS: u64 = 1;
 const REGISTERED: u64 = 2;
+
+/// Kinds of a target, and where they are in its word.
+const CALL: u64 = 0;
+const RECV: u64 = 1;
+const SLEEP: u64 = 2;
+const JOIN: u64 = 3;
+const PARK: u64 = 4;
+const READ: u64 = 5;
+const KIND_SHIFT: u32 = 24;
 
 const METHOD_SHIFT: u32 = 0;
 const TRANSFERS_SHIFT: u32 = 16;
@@ -182,15 +191,20 @@ impl Cell {
     /// Says what it waits for. By the owner.
     #[inline]
     pub fn set_target(&self, target: Target) {
-        let (kind, number, key) = match target {
-            Target::Call { process, generation, key } => (u64::from(process) << 8, generation, key),
-            Target::Recv { key } => (1, 0, key),
-            Target::Sleep => (2, 0, 0),
-            Target::Join { thread } => (3, 0, thread),
-            Target::Park => (4, 0, 0),
-            Target::Read => (5, 0, 0),
+        // The position of a process ends below the kind, and the kind of a call is 0: its word is the
+        // process's key as it is.
+        let (word, key) = match target {
+            Target::Call { process, generation, key } => {
+                debug_assert!(process < 1 << KIND_SHIFT, "a position has at most 24 bits");
+                (u64::from(process) | u64::from(generation) << 32, key)
+            }
+            Target::Recv { key } => (RECV << KIND_SHIFT, key),
+            Target::Sleep => (SLEEP << KIND_SHIFT, 0),
+            Target::Join { thread } => (JOIN << KIND_SHIFT, thread),
+            Target::Park => (PARK << KIND_SHIFT, 0),
+            Target::Read => (READ << KIND_SHIFT, 0),
         };
-        self.target.store(kind & 0xffff_ffff | u64::from(number) << 32, Relaxed);
+        self.target.store(word, Relaxed);
         self.key.store(key, Relaxed);
     }
 
@@ -198,14 +212,13 @@ impl Cell {
     #[inline]
     pub fn target(&self) -> Target {
         let word = self.target.load(Relaxed);
-        let number = (word >> 32) as u32;
         let key = self.key.load(Relaxed);
-        match word & 0xff {
-            0 => Target::Call { process: word as u32 >> 8, generation: number, key },
-            1 => Target::Recv { key },
-            2 => Target::Sleep,
-            3 => Target::Join { thread: key },
-            4 => Target::Park,
+        match word >> KIND_SHIFT & 0xff {
+            CALL => Target::Call { process: word as u32, generation: (word >> 32) as u32, key },
+            RECV => Target::Recv { key },
+            SLEEP => Target::Sleep,
+            JOIN => Target::Join { thread: key },
+            PARK => Target::Park,
             _ => Target::Read,
         }
     }

@@ -10,74 +10,129 @@ const WORD: u32 = u64::BITS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// The cells of one thread, over storage from outside: `C` cells and `M` one bit for each.
+/// The cells of one thread: one by itself, the others over storage from outside.
+///
+/// A thread that makes one call at a time uses the first cell, which is why that one is found without
+/// looking for it. `C` are the others, and `M` has a word for each 64 cells after the first 64.
 #[derive(Debug)]
 pub struct Cells<C, M> {
-    cells: C,
-    /// A set bit is a free cell.
-    free: M,
+    one: Cell,
+    /// A set bit is a free cell: numbers 0 to 63, the first of them `one`.
+    first: AtomicU64,
+    others: C,
+    /// The same for the numbers that follow.
+    more: M,
 }
 
 impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
     /// All free, those that have a bit.
-    pub fn new(cells: C, free: M) -> Self {
-        let mut left = u32::try_from(cells.as_ref().len()).unwrap_or(u32::MAX);
-        for word in free.as_ref() {
+    pub fn new(others: C, more: M) -> Self {
+        let first = AtomicU64::new(0);
+        let mut left = u32::try_from(others.as_ref().len()).unwrap_or(u32::MAX).saturating_add(1);
+        for word in core::iter::once(&first).chain(more.as_ref()) {
             let here = left.min(WORD);
             let bits = if here == WORD { u64::MAX } else { (1 << here) - 1 };
             word.store(bits, Ordering::Relaxed);
             left -= here;
         }
-        Self { cells, free }
+        Self { one: Cell::default(), first, others, more }
     }
 
-    /// Takes a free cell. By the owner alone.
+    /// Takes a free cell, the one with the lowest number. By the owner alone.
     #[inline(always)]
     pub fn take(&self) -> Result<(u32, &Cell), Full> {
-        for (word, base) in self.free.as_ref().iter().zip((0_u32..).step_by(WORD as usize)) {
-            // Acquire: pairs with the Release in `give_back`; the reads of the cell's last user
-            // came before the writes that follow.
+        // Acquire: pairs with the Release in `give_back`; the reads of the cell's last user came
+        // before the writes that follow.
+        if self.first.load(Ordering::Acquire) & 1 == 0 {
+            return self.take_another();
+        }
+        // Only the owner clears bits, so this one is still set.
+        self.first.fetch_and(!1, Ordering::Relaxed);
+        Ok((0, &self.one))
+    }
+
+    #[inline(never)]
+    fn take_another(&self) -> Result<(u32, &Cell), Full> {
+        for (word, base) in self.words().zip((0_u32..).step_by(WORD as usize)) {
+            // As in `take`.
             let free = word.load(Ordering::Acquire);
             if free != 0 {
                 let bit = free.trailing_zeros();
-                // Only the owner clears bits, so this one is still set.
                 word.fetch_and(!(1 << bit), Ordering::Relaxed);
                 let index = base + bit;
-                let cell = self.cells.as_ref().get(index as usize).ok_or(Full)?;
-                return Ok((index, cell));
+                return Ok((index, self.get(index).ok_or(Full)?));
             }
         }
         Err(Full)
     }
 
+    /// The words of the map, in order.
+    fn words(&self) -> impl Iterator<Item = &AtomicU64> {
+        core::iter::once(&self.first).chain(self.more.as_ref())
+    }
+
+    /// The word that has the bit of that number.
+    fn word(&self, index: u32) -> Option<&AtomicU64> {
+        match (index / WORD).checked_sub(1) {
+            None => Some(&self.first),
+            Some(word) => self.more.as_ref().get(word as usize),
+        }
+    }
+
     /// The cell of that number.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&Cell> {
-        self.cells.as_ref().get(index as usize)
+        match index.checked_sub(1) {
+            None => Some(&self.one),
+            Some(other) => self.others.as_ref().get(other as usize),
+        }
     }
 
     /// Gives a cell back. By whoever claimed its operation, after the last look at it.
-    #[inline]
+    #[inline(always)]
     pub fn give_back(&self, index: u32) {
-        if let Some(word) = self.free.as_ref().get((index / WORD) as usize) {
-            // Release: pairs with the Acquire in `take`.
+        // Release, here and below: pairs with the Acquire in `take`.
+        if index == 0 {
+            self.first.fetch_or(1, Ordering::Release);
+        } else {
+            self.give_back_another(index);
+        }
+    }
+
+    #[inline(never)]
+    fn give_back_another(&self, index: u32) {
+        if let Some(word) = self.word(index) {
             word.fetch_or(1 << (index % WORD), Ordering::Release);
         }
     }
 
     /// The cells in use from number `from` on, as the owner or its heir sees them.
     pub fn busy(&self, from: u32) -> impl Iterator<Item = (u32, &Cell)> {
-        let map = self.free.as_ref();
-        (0_u32..).zip(self.cells.as_ref()).skip(from as usize).filter(move |(index, _)| {
-            map.get((index / WORD) as usize)
-                .is_some_and(|word| word.load(Ordering::Acquire) >> (index % WORD) & 1 == 0)
-        })
+        let count = self.count();
+        let used = move |(word, base): (&AtomicU64, u32)| {
+            let used = !word.load(Ordering::Acquire);
+            let is_meant = move |index: &u32| (from..count).contains(index);
+            bits(used).map(move |bit| base + bit).filter(is_meant)
+        };
+        self.words()
+            .zip((0_u32..).step_by(WORD as usize))
+            .flat_map(used)
+            .filter_map(|index| Some((index, self.get(index)?)))
     }
 
     /// How many cells there are.
     pub fn count(&self) -> u32 {
-        u32::try_from(self.cells.as_ref().len()).unwrap_or(u32::MAX)
+        u32::try_from(self.others.as_ref().len()).unwrap_or(u32::MAX).saturating_add(1)
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut word: u64) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let bit = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (bit < WORD).then_some(bit)
+    })
 }
 
 #[cfg(all(test, not(loom)))]
@@ -93,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_cell_is_taken_once_and_comes_back() {
-        let cells = cells::<70, 2>();
+        let cells = cells::<69, 1>();
         let mut seen = [false; 70];
         for _ in 0..70 {
             let (index, _) = cells.take().unwrap();
@@ -115,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_whole_word_of_cells() {
-        let cells = cells::<64, 1>();
+        let cells = cells::<63, 0>();
         assert_eq!((0..64).filter(|_| cells.take().is_ok()).count(), 64);
         assert!(cells.take().is_err() && cells.count() == 64);
     }

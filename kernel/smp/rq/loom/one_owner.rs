@@ -37,10 +37,22 @@ impl World {
     /// CPU 1 steals from CPU 0, remove before publish.
     fn steal(&self) {
         let mut source = self.queues[0].lock();
-        let Some(item) = source.look().to_steal(|_| true) else { return };
+        let Some(item) = source.look().to_steal(|item| item.0.thread() == self.node.thread())
+        else {
+            return;
+        };
         let lag = source.send(item.0, cpu(1), 1).unwrap();
         drop(source);
         let _ = self.queues[1].lock().with(item.0, |q, i, e| q.enqueue(i, e, lag, 1)).unwrap();
+    }
+
+    /// The mutant: what it saw in the other queue it starts, without taking it out.
+    fn start_what_it_saw(&self) {
+        let is_it = |item: smp_rq::NodeRef<'_>| item.0.thread() == self.node.thread();
+        let seen = self.queues[0].lock().look().to_steal(is_it).is_some();
+        if seen {
+            self.ends.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// A dying process takes its queued thread out, wherever it is; while the thread is between
@@ -75,13 +87,12 @@ impl World {
         for queue in &self.queues {
             queue.lock().check_invariants().unwrap();
         }
-        assert_eq!(self.ends.load(Ordering::Relaxed), ends);
+        assert_eq!(self.ends.load(Ordering::Relaxed), ends, "started or removed once");
     }
 }
 
-#[test]
-fn enqueue_steal_and_run_start_it_once() {
-    abi_sync::model(|| {
+fn enqueue_steal_and_run(steal: fn(&World)) {
+    abi_sync::model(move || {
         let world = World::new();
         let (a, b) = (world.clone(), world.clone());
         let owner = thread::spawn(move || {
@@ -89,13 +100,64 @@ fn enqueue_steal_and_run_start_it_once() {
             a.run(0);
         });
         let thief = thread::spawn(move || {
-            b.steal();
+            steal(&b);
             b.run(1);
         });
         owner.join().unwrap();
         thief.join().unwrap();
         world.check(1);
     });
+}
+
+#[test]
+fn enqueue_steal_and_run_start_it_once() {
+    enqueue_steal_and_run(World::steal);
+}
+
+#[test]
+#[should_panic(expected = "started or removed once")]
+fn a_mutant_thief_that_does_not_take_it_out_is_caught() {
+    enqueue_steal_and_run(World::start_what_it_saw);
+}
+
+/// The current thread of CPU 0 yields to the one that waits while CPU 1 takes that one away.
+fn yield_and_steal(steal: fn(&World)) {
+    abi_sync::model(move || {
+        let world = World::new();
+        let yielder: &'static Node = Box::leak(Box::new(Node::new(8, Share::default(), cpu(0))));
+        let _ = world.queues[0].lock().wake(yielder, 0).unwrap();
+        let Next::Run(..) = world.queues[0].lock().next(0, |_| MayRun::Yes).unwrap() else {
+            panic!("it waits alone");
+        };
+        let _ = world.queues[0].lock().wake(world.node, 0).unwrap();
+        let (a, b) = (world.clone(), world.clone());
+        let owner = thread::spawn(move || match a.queues[0].lock().turn(yielder) {
+            Ok(turn) => {
+                assert_eq!(turn.node().thread(), 7);
+                let _ = turn.take(1);
+                a.ends.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => assert_eq!(error, Error::NotHere, "nobody waits any more"),
+        });
+        let thief = thread::spawn(move || {
+            steal(&b);
+            b.run(1);
+        });
+        owner.join().unwrap();
+        thief.join().unwrap();
+        world.check(1);
+    });
+}
+
+#[test]
+fn a_yield_and_a_steal_start_it_once() {
+    yield_and_steal(World::steal);
+}
+
+#[test]
+#[should_panic(expected = "started or removed once")]
+fn a_mutant_thief_of_the_one_yielded_to_is_caught() {
+    yield_and_steal(World::start_what_it_saw);
 }
 
 fn removal(remove: fn(&World)) {
@@ -120,7 +182,7 @@ fn removal_follows_a_stolen_thread() {
 }
 
 #[test]
-#[should_panic(expected = "left: 0")]
+#[should_panic(expected = "started or removed once")]
 fn a_mutant_that_does_not_follow_is_caught() {
     removal(World::remove_without_following);
 }

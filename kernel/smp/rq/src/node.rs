@@ -91,7 +91,7 @@ impl Node {
     /// # Safety
     /// The caller holds the lock of the queue that `home` names, keeps it while the closure
     /// runs, and makes no second access to the same node's state inside the closure.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn with_entity<R>(&self, f: impl FnOnce(&mut Entity) -> R) -> R {
         // SAFETY: the lock excludes every other access; the caller promises no nested one.
         self.entity.with_mut(|entity| f(unsafe { &mut *entity }))

@@ -5,7 +5,7 @@ use crate::tree::Tree;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core_sched::{
     Activity, CpuId, Enqueued, Entity, Error, HandedOff, Hint, MayRun, Pick, Queue, Refusal,
-    Started,
+    Started, Turn, YieldedTo,
 };
 use core_sched_policy::{AnyPolicy, Lag, Policy, PolicyKind, Share, VirtualTime};
 use smp_lock::{Guard, LockClass, TicketLock};
@@ -42,6 +42,35 @@ pub enum Next<'n> {
     Idle,
     /// This thread is still queued and must not stay; deal with it and ask again.
     Refused(NodeRef<'n>, Refusal),
+}
+
+/// The first that waits is next if the current thread yields: [`Turn`] with the nodes of the two,
+/// which belong to the queue and are not the same. The queue stays locked.
+#[must_use = "nothing has happened yet"]
+#[derive(Debug)]
+pub struct QueueTurn<'g, 'n, P: Policy = AnyPolicy> {
+    turn: Turn<'g, P, Tree<'n>>,
+    from: &'n Node,
+    to: &'n Node,
+}
+
+impl<'n, P: Policy> QueueTurn<'_, 'n, P> {
+    /// Who is next.
+    #[inline(always)]
+    pub fn node(&self) -> &'n Node {
+        self.to
+    }
+
+    /// The two change places, once the caller has got hold of the one that is next.
+    #[inline(always)]
+    pub fn take(self, now_ns: u64) -> YieldedTo {
+        let Self { turn, from, to } = self;
+        // SAFETY: both nodes belong to the queue, whose lock is held by the guard this was made
+        // from, and they are not the same; the queue has no way of its own to either.
+        unsafe {
+            from.with_entity(|leaving| to.with_entity(|coming| turn.take(leaving, coming, now_ns)))
+        }
+    }
 }
 
 /// Locks the queue a node belongs to; `queues` holds CPU `n`'s at `n`.
@@ -188,6 +217,28 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         // The seat passed between equals, and nobody waits: the hints are what they were.
         self.is_unchanged = matches!(handed, Ok(HandedOff { is_like: true, .. }));
         handed
+    }
+
+    /// Who is next if the current thread yields. Refused if it may be another's turn
+    /// ([`Error::OutOfTurn`]: the thread is to be requeued and [`next`](Self::next) to be asked), or
+    /// if nobody waits ([`Error::NotHere`]).
+    #[inline(always)]
+    pub fn turn(&mut self, from: &'n Node) -> Result<QueueTurn<'_, 'n, P>, Error> {
+        let cpu = self.shared.cpu;
+        if !from.is_home(cpu) {
+            return Err(Error::NotHere);
+        }
+        let queue = &mut *self.queue;
+        let activity = |to: NodeRef<'n>| {
+            let is_another = !core::ptr::eq(from, to.0) && to.0.is_home(cpu);
+            // SAFETY: it belongs to this queue too, and is another than `from`.
+            is_another.then(|| unsafe { to.0.with_entity(|coming| coming.activity()) })
+        };
+        // SAFETY: the node belongs to this queue, whose lock this guard holds.
+        let turn =
+            unsafe { from.with_entity(|leaving| queue.turn(NodeRef(from), leaving, activity)) }?;
+        let to = turn.item().0;
+        Ok(QueueTurn { turn, from, to })
     }
 
     /// A thread of this CPU that rests or waits leaves for another: it belongs to `to` from

@@ -3,6 +3,9 @@
 //! Threads whose request is eligible are in the first, sorted by where it ends; the others are
 //! in the second, sorted by where it starts. A node has one link and is in one of them. Under a
 //! policy without eligibility the second stays empty.
+//!
+//! The first of all eligible ones is in neither: a pointer names it. It is what every choice asks
+//! for, and while one thread waits, which is the usual case, no tree changes at all.
 
 use crate::node::{Node, NodeRef};
 use abi_sync::atomic::Ordering as Memory;
@@ -68,11 +71,12 @@ impl<'a> KeyAdapter<'a> for EarlyAdapter<'_> {
 /// The waiting threads of one CPU, sorted.
 #[derive(Debug)]
 pub struct Tree<'n> {
-    tree: RBTree<Adapter<'n>>,
-    /// The first of that tree; asked for more often than the tree changes, and a walk away.
+    /// The first of the eligible ones; `None` only while there is no other of them either.
     first: Option<&'n Node>,
+    /// The others of them. All come after the first.
+    rest: RBTree<Adapter<'n>>,
     early: RBTree<EarlyAdapter<'n>>,
-    /// What `Node::tree` holds for a node linked in the first tree; in the second, one more.
+    /// What `Node::tree` holds for an eligible node of this set; for one that is not, one more.
     mark: u32,
 }
 
@@ -80,8 +84,8 @@ impl<'n> Tree<'n> {
     /// The empty tree of `cpu`; a CPU has one.
     pub fn new(cpu: CpuId) -> Self {
         Self {
-            tree: RBTree::new(Adapter::new()),
             first: None,
+            rest: RBTree::new(Adapter::new()),
             early: RBTree::new(EarlyAdapter::new()),
             mark: 2 * cpu.index() as u32 + 1,
         }
@@ -112,15 +116,59 @@ impl<'n> Tree<'n> {
     }
 
     #[inline]
-    fn first_early(&self) -> Option<(NodeRef<'n>, Entry)> {
-        Self::seen(self.early.front().clone_pointer())
+    fn first_early(&self) -> Option<&'n Node> {
+        if self.early.is_empty() { None } else { self.walk_to_first_early() }
+    }
+
+    /// Out of line, like all that concerns the second tree: the code of a queue whose policy
+    /// leaves it empty stays as it is without.
+    #[cold]
+    #[inline(never)]
+    fn walk_to_first_early(&self) -> Option<&'n Node> {
+        self.early.front().clone_pointer()
+    }
+
+    /// Whether an eligible node is the one that is in no tree.
+    #[inline]
+    fn is_first(&self, item: NodeRef<'n>) -> bool {
+        self.first.is_some_and(|first| NodeRef(first) == item)
     }
 
     #[inline]
-    fn set_entry(item: NodeRef<'n>, entry: Entry) {
-        // SAFETY: the node is in no tree (the tree it goes to asserts it) and belongs to this
-        // queue, whose lock is held, so nobody reads its place.
+    fn key(node: &Node) -> Place {
+        Adapter::new().get_key(node)
+    }
+
+    /// Puts in one beside the first, which stays first or comes second.
+    #[inline(never)]
+    fn insert_beside(&mut self, first: &'n Node, node: &'n Node) {
+        if Self::key(node) < Self::key(first) {
+            self.first = Some(node);
+            self.rest.insert(first);
+        } else {
+            self.rest.insert(node);
+        }
+    }
+
+    /// After `first` was put in the place of the first: whether the one behind it is to come before.
+    #[cold]
+    #[inline(never)]
+    fn let_second_go_first(&mut self, first: &'n Node) {
+        let mut front = self.rest.front_mut();
+        if front.get().is_some_and(|second| Self::key(second) < Self::key(first)) {
+            self.first = front.remove();
+            self.rest.insert(first);
+        }
+    }
+
+    /// Writes a node's place, which is in no set so far, and marks the set it goes to.
+    #[inline]
+    fn set_entry(item: NodeRef<'n>, entry: Entry, mark: u32) {
+        assert!(Self::mark_of(item) == 0, "a node that joins a queue is already linked");
+        // SAFETY: the node is in no set, as its mark says, and belongs to this queue, whose lock
+        // is held, so nobody reads its place.
         item.0.entry.with_mut(|place| unsafe { *place = entry });
+        item.0.tree.store(mark, Memory::Relaxed);
     }
 }
 
@@ -129,22 +177,17 @@ impl<'n> Ordered for Tree<'n> {
 
     #[inline]
     fn insert(&mut self, item: NodeRef<'n>, entry: Entry) {
-        Self::set_entry(item, entry);
-        let key = |node: &'n Node| Adapter::new().get_key(node);
-        if self.first.is_none_or(|first| key(item.0) < key(first)) {
-            self.first = Some(item.0);
+        Self::set_entry(item, entry, self.mark);
+        match self.first {
+            None => self.first = Some(item.0),
+            Some(first) => self.insert_beside(first, item.0),
         }
-        self.tree.insert(item.0);
-        item.0.tree.store(self.mark, Memory::Relaxed);
     }
 
-    /// Out of line, like all that concerns the second tree: the code of a queue whose policy
-    /// leaves it empty stays as it is without.
     #[inline(never)]
     fn insert_early(&mut self, item: NodeRef<'n>, entry: Entry) {
-        Self::set_entry(item, entry);
+        Self::set_entry(item, entry, self.mark + 1);
         self.early.insert(item.0);
-        item.0.tree.store(self.mark + 1, Memory::Relaxed);
     }
 
     #[inline]
@@ -155,11 +198,15 @@ impl<'n> Ordered for Tree<'n> {
     #[inline]
     fn remove(&mut self, item: NodeRef<'n>) -> Option<Entry> {
         if self.holds(item) {
-            // SAFETY: the mark says that the node is linked in this very tree.
-            let mut cursor = unsafe { self.tree.cursor_mut_from_ptr(item.0) };
-            cursor.remove();
-            if self.first.is_some_and(|first| NodeRef(first) == item) {
-                self.first = cursor.as_cursor().clone_pointer();
+            if self.is_first(item) {
+                self.first = match self.rest.is_empty() {
+                    true => None,
+                    false => self.rest.front_mut().remove(),
+                };
+            } else {
+                // SAFETY: the mark says that the node is in this set, and it is not the first, so
+                // it is linked in this very tree.
+                unsafe { self.rest.cursor_mut_from_ptr(item.0) }.remove();
             }
         } else if self.holds_early(item) {
             // SAFETY: the mark says that the node is linked in this very tree.
@@ -172,23 +219,39 @@ impl<'n> Ordered for Tree<'n> {
         Some(item.0.entry.with(|entry| unsafe { *entry }))
     }
 
+    #[inline(always)]
+    fn replace_first(&mut self, item: NodeRef<'n>, entry: Entry) {
+        Self::set_entry(item, entry, self.mark);
+        if let Some(first) = self.first {
+            first.tree.store(0, Memory::Relaxed);
+        }
+        self.first = Some(item.0);
+        if !self.rest.is_empty() {
+            self.let_second_go_first(item.0);
+        }
+    }
+
     #[inline]
     fn first(&self) -> Option<(NodeRef<'n>, Entry)> {
-        match self.first {
+        Self::seen(match self.first {
             None => self.first_early(),
-            first => Self::seen(first),
-        }
+            first => first,
+        })
     }
 
     #[inline]
     fn after(&self, item: NodeRef<'n>) -> Option<(NodeRef<'n>, Entry)> {
         if self.holds(item) {
-            // SAFETY: the mark says that the node is linked in this very tree.
-            let cursor = unsafe { self.tree.cursor_from_ptr(item.0) };
-            match Self::seen(cursor.peek_next().clone_pointer()) {
+            let next = if self.is_first(item) {
+                self.rest.front().clone_pointer()
+            } else {
+                // SAFETY: as in `remove`.
+                unsafe { self.rest.cursor_from_ptr(item.0) }.peek_next().clone_pointer()
+            };
+            Self::seen(match next {
                 None => self.first_early(),
                 next => next,
-            }
+            })
         } else if self.holds_early(item) {
             // SAFETY: the mark says that the node is linked in this very tree.
             let cursor = unsafe { self.early.cursor_from_ptr(item.0) };
@@ -211,7 +274,7 @@ impl<'n> Ordered for Tree<'n> {
     /// that of many moves, is O(log n) on average.
     #[inline(never)]
     fn settle(&mut self, now: VirtualTime) {
-        while let Some((item, entry)) = self.first_early()
+        while let Some((item, entry)) = Self::seen(self.first_early())
             && !now.is_before(entry.tag.start)
         {
             self.remove(item);

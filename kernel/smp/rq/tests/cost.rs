@@ -109,6 +109,34 @@ fn hand_off_cost(threads: u64, kind: PolicyKind) -> u64 {
     })
 }
 
+/// The current thread yields to the first of `threads` that wait.
+fn yield_cost(threads: u64) -> u64 {
+    let home = CpuId::new(0).unwrap();
+    let queue = RunQueue::new(home, 0);
+    for n in 0..=threads {
+        let node: &'static Node = Box::leak(Box::new(Node::new(n, Share::default(), home)));
+        let _ = queue.lock().wake(node, n).unwrap();
+    }
+    let mut now_ns = threads;
+    let Next::Run(first, _) = queue.lock().next(now_ns, |_| MayRun::Yes).unwrap() else {
+        panic!("they wait");
+    };
+    let mut current = first.0;
+    let mut most = 0;
+    for _ in 0..12 {
+        now_ns += 1_000;
+        let from = current;
+        most = most.max(instructions(|| {
+            let mut guard = queue.lock();
+            let turn = guard.turn(from).unwrap();
+            current = turn.node();
+            let _ = turn.take(now_ns);
+        }));
+    }
+    queue.lock().check_invariants().unwrap();
+    most
+}
+
 fn say(line: String) {
     // Not by println, which a passing test swallows.
     std::io::stderr().write_all((line + "\n").as_bytes()).unwrap();
@@ -129,6 +157,15 @@ fn a_hand_off_does_not_depend_on_threads() {
         say(format!("hand-off, {}: {few} instructions, {many} at 10,000", kind.name()));
         assert!(many <= few + few / 10, "{many} for {few}");
     }
+}
+
+#[test]
+fn a_yield_to_one_other_touches_no_tree() {
+    let [one, ten, many] = [1, 10, 10_000].map(|n| yield_cost(n));
+    say(format!("yield to one: {one} instructions, to one of 10: {ten}, of 10,000: {many}"));
+    assert!(one > 50, "the count works: {one}");
+    assert!(one < ten, "{one} for one, {ten} for ten");
+    assert!(many <= 2 * ten, "{many} > 2 × {ten}");
 }
 
 fn any(kind: PolicyKind) -> AnyPolicy {

@@ -1,9 +1,9 @@
 //! The intrusive trees against a BTreeMap, on strings of random operations.
 use core_sched::{CpuId, Entry, Ordered};
 use core_sched_policy::{Share, Tag, VirtualTime, Weight};
-use proptest::prelude::*;
 use smp_rq::{Node, NodeRef, Tree};
 use std::collections::BTreeMap;
+use test_property::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -11,6 +11,7 @@ enum Op {
     Settle { offset: u64 },
     Remove { who: usize },
     PopFirst,
+    ReplaceFirst { who: usize, offset: u64, length: u64 },
 }
 
 fn op(nodes: usize) -> impl Strategy<Value = Op> {
@@ -20,6 +21,8 @@ fn op(nodes: usize) -> impl Strategy<Value = Op> {
         1 => (0u64..200).prop_map(|offset| Op::Settle { offset }),
         2 => (0..nodes).prop_map(|who| Op::Remove { who }),
         2 => Just(Op::PopFirst),
+        2 => (0..nodes, 0u64..200, 0u64..50)
+            .prop_map(|(who, offset, length)| Op::ReplaceFirst { who, offset, length }),
     ]
 }
 
@@ -82,6 +85,18 @@ proptest! {
                     prop_assert_eq!(got.map(|(n, e)| (n.0.thread() as usize, e)), want);
                     if let Some((item, e)) = got {
                         prop_assert_eq!(tree.remove(item), Some(e));
+                    }
+                }
+                Op::ReplaceFirst { who, offset, length } => {
+                    let first = model.first_key_value().filter(|(key, _)| !key.0);
+                    let (Some((&key, &(out, _))), true) = (first, offset <= now) else { continue };
+                    if !model.values().any(|v| v.0 == who) {
+                        let e = entry(base, offset, length, sequence);
+                        tree.replace_first(NodeRef(&nodes[who]), e);
+                        model.remove(&key);
+                        model.insert((false, offset + length, sequence), (who, e));
+                        prop_assert_eq!(tree.entry(NodeRef(&nodes[out])), None);
+                        prop_assert_eq!(tree.remove(NodeRef(&nodes[out])), None);
                     }
                 }
             }

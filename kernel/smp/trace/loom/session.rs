@@ -24,9 +24,8 @@ fn check(seen: &[Record], session: u64) {
     }
 }
 
-#[test]
-fn a_reader_sees_whole_records() {
-    abi_sync::model(|| {
+fn whole_records(more_writers: usize) {
+    abi_sync::model(move || {
         let (control, buffer) = (Control::new(), Arc::new(Buffer::new(words(2))));
         let session = control.start(1);
         let reader = buffer.clone();
@@ -35,21 +34,39 @@ fn a_reader_sees_whole_records() {
             let portion = reader.read(session, 0, &mut seen);
             check(&seen[..portion.copied], 1);
         });
+        let second = (0..more_writers).map(|_| {
+            let buffer = buffer.clone();
+            thread::spawn(move || buffer.record(session, &record(1, 7)))
+        });
+        let second: Vec<_> = second.collect();
         for number in 0..3 {
             buffer.record(session, &record(1, number));
         }
+        second.into_iter().for_each(|writer| writer.join().unwrap());
         t.join().unwrap();
         let mut seen = [Record::default(); 3];
         let portion = buffer.read(session, 0, &mut seen);
-        assert_eq!((portion.copied, portion.lost), (2, 1));
+        assert_eq!((portion.copied, portion.lost), (2, 1), "a record is kept or counted as lost");
         check(&seen[..2], 1);
     });
 }
 
-/// The CPU goes on in a new session while somebody reads the old one.
 #[test]
-fn a_reader_never_mixes_sessions() {
-    abi_sync::model(|| {
+fn a_reader_sees_whole_records() {
+    whole_records(0);
+}
+
+/// Two CPUs write into one buffer.
+#[test]
+#[should_panic(expected = "a record is kept or counted as lost")]
+fn a_mutant_with_two_writers_is_caught() {
+    whole_records(1);
+}
+
+/// The CPU goes on in a new session while somebody reads the old one; and `late` if another CPU
+/// writes here for the old one.
+fn sessions(late: bool) {
+    abi_sync::model(move || {
         let (control, buffer) = (Control::new(), Arc::new(Buffer::new(words(1))));
         let old = control.start(1);
         buffer.record(old, &record(1, 0));
@@ -62,9 +79,25 @@ fn a_reader_never_mixes_sessions() {
             let portion = reader.read(new, 0, &mut seen);
             check(&seen[..portion.copied], 2);
         });
+        let second = late.then(|| {
+            let buffer = buffer.clone();
+            thread::spawn(move || buffer.record(old, &record(1, 0)))
+        });
         buffer.record(new, &record(2, 0));
+        second.into_iter().for_each(|writer| writer.join().unwrap());
         t.join().unwrap();
     });
+}
+
+#[test]
+fn a_reader_never_mixes_sessions() {
+    sessions(false);
+}
+
+#[test]
+#[should_panic(expected = "a record of another session")]
+fn a_mutant_with_a_writer_of_the_old_session_is_caught() {
+    sessions(true);
 }
 
 /// What the protocol may get wrong.

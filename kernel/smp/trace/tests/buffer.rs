@@ -1,8 +1,8 @@
 //! A buffer against a list of records: sessions, a full buffer, readers anywhere.
 
 use abi_sync::atomic::AtomicU64;
-use proptest::prelude::*;
 use smp_trace::*;
+use test_property::prelude::*;
 
 const CAPACITY: usize = 5;
 
@@ -39,9 +39,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 500, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(500))]
     #[test]
     fn a_session_is_a_list_that_ends(ops in prop::collection::vec(op(), 1..60)) {
         let (control, buffer) = (Control::new(), buffer());

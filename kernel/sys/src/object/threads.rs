@@ -2,7 +2,7 @@
 
 use super::{Calling, Object};
 use crate::complete::complete_words;
-use crate::process::Party;
+use crate::process::{Fit, Party};
 use crate::reaper;
 use crate::sched;
 use crate::system::{self, the};
@@ -116,7 +116,7 @@ impl kernel_object::thread_handle::Host for Handle<'_, '_> {
 
 /// A join that waited is over.
 pub fn complete_join(joiner: Joiner, code: i64) {
-    let party = Party { thread: joiner.thread, cell: joiner.user_data as u32, room: 0 };
+    let party = Party { thread: joiner.thread, cell: joiner.user_data as u32, room: Fit::NONE };
     let mut words = [0; INLINE_WORDS];
     let outcome = match (JoinResults { exit_code: code }).encode(words.as_mut_bytes()) {
         Ok(bytes) => Outcome { length: bytes as u32, ..Outcome::plain(Status::Ok) },

@@ -24,7 +24,7 @@ pub fn idle() -> ! {
             choice => choice,
         };
         if matches!(choice, Choice::Run(_)) {
-            go(me, &choice, after_idle, 0);
+            go(me, &choice, after_idle, me);
             continue;
         }
         rest(me);

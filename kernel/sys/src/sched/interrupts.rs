@@ -3,11 +3,11 @@
 use super::switch::{before_user, end, give_way};
 use super::wake::{arm, tell};
 use super::{clock, queue_of, sound, thread_of};
-use crate::system::{self, Cpu, NO_THREAD, here, the};
+use crate::system::{self, Cpu, here, the};
 use crate::thread::Thread;
 use crate::{enter, reaper, timers};
 use core::sync::atomic::Ordering;
-use core_sched::{CpuId, Requeue};
+use core_sched::CpuId;
 use core_sched_policy::Lag;
 use core_thread::State;
 use smp_ipi::Requests;
@@ -20,7 +20,7 @@ pub fn timer(from_user: bool) {
     me.counters.timer_interrupts.bump();
     let now = clock();
     timers::expire(now);
-    if from_user && let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) {
+    if from_user && let Some(thread) = me.current() {
         if slice_is_over(me, now) {
             // Whoever runs next may be alone and arm nothing: what is due here later stays armed.
             if let Some(at) = timers::next(me) {
@@ -28,14 +28,19 @@ pub fn timer(from_user: bool) {
             }
             enter::timer_pass(thread);
             give_surplus_away(me, now);
-            give_way(system, me, thread, Requeue::Preempted);
+            give_way(system, me, thread);
         } else {
             rearm(me);
         }
         leave_interrupt(thread);
-    } else if me.current.load(Ordering::Relaxed) != NO_THREAD && slice_is_over(me, now) {
-        // At a preemption point: the thread gives way when it goes on.
-        me.resched.store(true, Ordering::Relaxed);
+    } else if me.current().is_some() {
+        // At a preemption point: the thread gives way when it goes on. If it was another deadline that
+        // passed, the end of its slice may have been asked for and not armed, because this was earlier.
+        if slice_is_over(me, now) {
+            me.resched.store(true, Ordering::Relaxed);
+        } else {
+            rearm(me);
+        }
     }
     // An idle CPU looks at its queue next and arms what it needs. There is no slice to be armed for:
     // the end of the last one has passed, and would interrupt again before the CPU comes to look.
@@ -90,20 +95,22 @@ pub(super) fn join_moved(node: &'static Node, to: CpuId, lag: Lag, now: u64) {
 
 /// Another CPU, or this one, asked for attention.
 pub fn interrupt(from_user: bool) {
-    let Some(system) = system::get() else { return };
+    if system::get().is_none() {
+        return;
+    }
     let me = here();
     let requests = me.requests.take();
     if requests.is_empty() {
         return;
     }
     reaper::step();
-    let Some(thread) = system.thread(me.current.load(Ordering::Relaxed)) else { return };
+    let Some(thread) = me.current() else { return };
     if requests.contains(Requests::RESCHEDULE) {
         me.resched.store(true, Ordering::Relaxed);
     }
+    rearm(me);
     // At a preemption point the thread gives way when it goes on, and dies when it leaves.
     if from_user {
-        rearm(me);
         leave_interrupt(thread);
     }
 }

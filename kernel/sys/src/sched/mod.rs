@@ -14,7 +14,8 @@ mod wake;
 pub use idle::idle;
 pub use interrupts::{interrupt, timer};
 pub use switch::{
-    before_user, block, breathe, end, end_claimed, give_way, hand_over, owes_the_cpu,
+    before_user, block, breathe, end, end_claimed, hand_over, owes_the_cpu, yield_cpu,
+    yield_to_first,
 };
 pub use wake::{arm, enqueue_new, enqueue_woken, interrupt_running, offer_direct, request};
 

@@ -1,7 +1,7 @@
 //! Channels, the real ones: send, receive, close, time-out and select race, and no value is lost,
 //! doubled or left behind.
 use abi_sync::{explore, thread};
-use fiber_chan::{RecvError, RecvTimeoutError, Select, SendError, bounded, oneshot};
+use fiber_chan::{Receiver, RecvError, RecvTimeoutError, Select, SendError, bounded, oneshot};
 use fiber_rt::{Defect, plant};
 
 const SOON: core::time::Duration = core::time::Duration::from_nanos(1);
@@ -27,22 +27,38 @@ fn a_value_goes_through_a_buffer() {
 
 #[test]
 #[should_panic(expected = "maximum number of branches")]
-fn mutant_link_without_looking_waits_for_ever() {
+fn mutant_link_without_looking_misses_a_sender() {
     plant(Defect::LinksWithoutLooking);
-    explore("mutant: link without looking", || rendezvous(1));
+    explore("mutant: link without looking, rendezvous", || rendezvous(0));
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_link_without_looking_misses_the_buffer() {
+    plant(Defect::LinksWithoutLooking);
+    explore("mutant: link without looking, buffer", || rendezvous(1));
 }
 
 /// Two senders, one place: the second waits, and both arrive.
+fn full_buffer() {
+    let (tx, rx) = bounded(1);
+    let other = tx.clone();
+    let senders = [thread::spawn(move || tx.send(1)), thread::spawn(move || other.send(2))];
+    let got = [rx.recv().unwrap(), rx.recv().unwrap()];
+    assert!(got == [1, 2] || got == [2, 1]);
+    senders.into_iter().for_each(|sender| assert_eq!(sender.join().unwrap(), Ok(())));
+}
+
 #[test]
 fn a_sender_that_waits_is_admitted_by_a_receive() {
-    explore("full buffer", || {
-        let (tx, rx) = bounded(1);
-        let other = tx.clone();
-        let senders = [thread::spawn(move || tx.send(1)), thread::spawn(move || other.send(2))];
-        let got = [rx.recv().unwrap(), rx.recv().unwrap()];
-        assert!(got == [1, 2] || got == [2, 1]);
-        senders.into_iter().for_each(|sender| assert_eq!(sender.join().unwrap(), Ok(())));
-    });
+    explore("full buffer", full_buffer);
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_link_without_looking_misses_a_full_buffer() {
+    plant(Defect::LinksWithoutLooking);
+    explore("mutant: link without looking, full buffer", full_buffer);
 }
 
 /// A sender waits at a full channel when it is closed: it was admitted, and its value drains after
@@ -78,14 +94,23 @@ fn mutant_close_that_ends_senders_is_caught() {
 }
 
 /// A receiver waits while another thread closes.
+fn close_against_receiver() {
+    let (tx, rx) = bounded::<u32>(0);
+    let receiver = thread::spawn(move || rx.recv());
+    assert!(tx.close());
+    assert_eq!(receiver.join().unwrap(), Err(RecvError::Disconnected));
+}
+
 #[test]
 fn close_ends_a_receiver() {
-    explore("close against a receiver that waits", || {
-        let (tx, rx) = bounded::<u32>(0);
-        let receiver = thread::spawn(move || rx.recv());
-        assert!(tx.close());
-        assert_eq!(receiver.join().unwrap(), Err(RecvError::Disconnected));
-    });
+    explore("close against a receiver that waits", close_against_receiver);
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_link_without_looking_misses_the_close() {
+    plant(Defect::LinksWithoutLooking);
+    explore("mutant: link without looking, close", close_against_receiver);
 }
 
 /// The last receiver goes while a sender waits: the value comes back, or was received.
@@ -171,47 +196,68 @@ fn mutant_commitment_that_is_kept_is_caught() {
     explore("mutant: commitment kept", select_losers);
 }
 
-/// A sender that selects meets a plain receiver, and the other way round.
+/// A sender that selects meets a receiver, plain or selecting.
+fn selecting_sender(receive: fn(&Receiver<u32>) -> Result<u32, RecvError>) {
+    let (tx, rx) = bounded(0);
+    let sender = thread::spawn(move || {
+        let mut set = Select::new();
+        set.send(&tx);
+        set.select().unwrap().send(&tx, 5)
+    });
+    assert_eq!(receive(&rx), Ok(5));
+    assert_eq!(sender.join().unwrap(), Ok(()));
+}
+
+fn selecting(rx: &Receiver<u32>) -> Result<u32, RecvError> {
+    let mut set = Select::new();
+    set.recv(rx);
+    set.select().unwrap().recv(rx)
+}
+
 #[test]
 fn a_selecting_sender_meets_a_receiver() {
-    explore("selecting sender", || {
-        let (tx, rx) = bounded(0);
-        let sender = thread::spawn(move || {
-            let mut set = Select::new();
-            set.send(&tx);
-            set.select().unwrap().send(&tx, 5)
-        });
-        assert_eq!(rx.recv(), Ok(5));
-        assert_eq!(sender.join().unwrap(), Ok(()));
-    });
+    explore("selecting sender", || selecting_sender(Receiver::recv));
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_commitment_nobody_hears_of_leaves_a_receiver() {
+    plant(Defect::CommitsWithoutWaking);
+    explore("mutant: silent commitment", || selecting_sender(Receiver::recv));
 }
 
 #[test]
 fn two_selects_meet() {
-    explore("two selects", || {
-        let (tx, rx) = bounded(0);
-        let sender = thread::spawn(move || {
-            let mut set = Select::new();
-            set.send(&tx);
-            set.select().unwrap().send(&tx, 5)
-        });
-        let mut set = Select::new();
-        set.recv(&rx);
-        assert_eq!(set.select().unwrap().recv(&rx), Ok(5));
-        assert_eq!(sender.join().unwrap(), Ok(()));
-    });
+    explore("two selects", || selecting_sender(selecting));
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_commitment_nobody_hears_of_leaves_a_select() {
+    plant(Defect::CommitsWithoutWaking);
+    explore("mutant: silent commitment, two selects", || selecting_sender(selecting));
+}
+
+/// One value for one receiver, or the sender is gone.
+fn one_shot() {
+    let (tx, rx) = oneshot::channel();
+    let receiver = thread::spawn(move || rx.recv());
+    tx.send(6).unwrap();
+    assert_eq!(receiver.join().unwrap(), Ok(6));
+    let (tx, rx) = oneshot::channel::<u8>();
+    let receiver = thread::spawn(move || rx.recv());
+    drop(tx);
+    assert_eq!(receiver.join().unwrap(), Err(RecvError::Disconnected));
 }
 
 #[test]
 fn oneshot_arrives_or_comes_back() {
-    explore("oneshot", || {
-        let (tx, rx) = oneshot::channel();
-        let receiver = thread::spawn(move || rx.recv());
-        tx.send(6).unwrap();
-        assert_eq!(receiver.join().unwrap(), Ok(6));
-        let (tx, rx) = oneshot::channel::<u8>();
-        let receiver = thread::spawn(move || rx.recv());
-        drop(tx);
-        assert_eq!(receiver.join().unwrap(), Err(RecvError::Disconnected));
-    });
+    explore("oneshot", one_shot);
+}
+
+#[test]
+#[should_panic(expected = "maximum number of branches")]
+fn mutant_link_without_looking_misses_the_one_value() {
+    plant(Defect::LinksWithoutLooking);
+    explore("mutant: link without looking, oneshot", one_shot);
 }

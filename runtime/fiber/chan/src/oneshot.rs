@@ -7,7 +7,7 @@ use core::ptr;
 use alloc::sync::Arc;
 
 use fiber_core::Outcome;
-use fiber_rt::{SpinLock, Wait, Waker, What, wait};
+use fiber_rt::{Defect, SpinLock, Wait, Waker, What, is_planted, wait};
 
 use crate::error::{RecvError, TryRecvError};
 
@@ -71,7 +71,8 @@ impl<T> Receiver<T> {
     pub fn recv(self) -> Result<T, RecvError> {
         let publish = |wait: &Wait| {
             self.0.with(|state| {
-                let waits = state.value.is_none() && !state.is_over;
+                let waits = is_planted(Defect::LinksWithoutLooking)
+                    || state.value.is_none() && !state.is_over;
                 if waits {
                     state.receiver.set(wait);
                 }

@@ -299,7 +299,9 @@ impl<'a> Select<'a> {
                 true
             };
             let outcome = wait(What::Select, at, until_ns, publish, |_| unlink());
-            if let Some(waker) = wake {
+            if let Some(waker) = wake
+                && !is_planted(Defect::CommitsWithoutWaking)
+            {
                 Waker::wake(waker);
             }
             if let Some(arm) = lost

@@ -16,7 +16,7 @@ use fiber_chan::{
 };
 use fiber_nursery::nursery;
 use fiber_rt::{Mutex, Runtime, shield, yield_now};
-use proptest::prelude::*;
+use test_property::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
@@ -271,7 +271,7 @@ fn is_explained(events: &[Event], capacity: Option<usize>) -> bool {
 fn check(capacity: Option<usize>, workers: usize, cases: u32) {
     let runtime = Runtime::builder().workers(workers).build().unwrap();
     let programs = prop::collection::vec(prop::collection::vec(op(), 1..6), 2..6);
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig::with_cases(cases);
     proptest!(config, |(programs in programs)| {
         let events = record(&runtime, capacity, &programs);
         prop_assume!(events.len() <= 40);

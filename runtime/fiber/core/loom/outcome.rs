@@ -31,8 +31,7 @@ fn race<D: Decide>(outcomes: &'static [Outcome]) {
         })
         .collect();
     let early = cell.get();
-    let wins =
-        threads.into_iter().filter(|_| true).map(|t| t.join().unwrap()).filter(|w| *w).count();
+    let wins = threads.into_iter().map(|t| t.join().unwrap()).filter(|w| *w).count();
     assert_eq!(wins, 1, "one decides");
     assert!(early.is_none() || early == cell.get(), "a decision changed");
 }
@@ -95,7 +94,15 @@ impl Decide for LookThenStore {
 #[should_panic(expected = "one decides")]
 fn mutant_look_then_store_decides_twice() {
     explore("mutant: look then store", || {
-        race::<LookThenStore>(&[Outcome::Data(0), Outcome::Timeout]);
+        race::<LookThenStore>(&[Outcome::Data(0), Outcome::Timeout, Outcome::Cancelled]);
+    });
+}
+
+#[test]
+#[should_panic(expected = "one decides")]
+fn mutant_look_then_store_takes_two_arms() {
+    explore("mutant: two arms", || {
+        race::<LookThenStore>(&[Outcome::Data(0), Outcome::Closed(1)]);
     });
 }
 

@@ -3,6 +3,9 @@
 //! The world has one fiber. The thread that plays its worker announces the park, publishes under the
 //! waitable's lock, leaves the stack and commits. Whoever publishes the fiber runs it then and there,
 //! as a worker that dequeued it at once would.
+#[path = "park/mutants.rs"]
+mod mutants;
+
 use std::sync::atomic::{AtomicBool as Flag, Ordering::Relaxed as Plain};
 
 use Ordering::{Relaxed, SeqCst};
@@ -198,15 +201,15 @@ fn two_cancellers_and_a_waker() {
 }
 
 /// A shielded fiber stays parked when cancelled, and a wake still reaches it.
-#[test]
-fn shield_masks_a_cancel_but_not_a_wake() {
-    explore("shield", || {
+fn shielded(name: &str, cancel: fn(&StateWord) -> CancelVerdict) {
+    explore(name, move || {
         let world = World::<StateWord>::new();
         world.protocol.set_shield(true).unwrap();
         let canceller = {
             let world = world.clone();
             thread::spawn(move || {
-                assert_ne!(StateWord::cancel(&world.protocol), CancelVerdict::Enqueue);
+                let verdict = cancel(&world.protocol);
+                assert_ne!(verdict, CancelVerdict::Enqueue, "a cancel reached a shielded fiber");
             })
         };
         let waker = {
@@ -219,6 +222,11 @@ fn shield_masks_a_cancel_but_not_a_wake() {
         world.check_end();
         assert!(world.protocol.load().is_cancelled(), "and the cancellation is not lost");
     });
+}
+
+#[test]
+fn shield_masks_a_cancel_but_not_a_wake() {
+    shielded("shield", StateWord::cancel);
 }
 
 /// A waker of the first wait is late: the second wait, of the same frame, is not ended by it.
@@ -257,14 +265,13 @@ fn a_late_waker_does_not_end_the_next_wait() {
 }
 
 /// The frame is recycled and holds another fiber, which waits; the waker of the old one is late.
-#[test]
-fn a_late_waker_does_not_end_the_wait_of_a_recycled_frame() {
-    explore("recycled frame", || {
+fn recycled(name: &str, wake: fn(&StateWord, Ticket) -> Result<WakeVerdict, Stale>) {
+    explore(name, move || {
         let word = Arc::new(StateWord::starting_at(running()));
         let ParkVerdict::Parking(first) = word.begin_park().unwrap() else { panic!() };
         let late = {
             let word = word.clone();
-            thread::spawn(move || StateWord::wake(&word, first))
+            thread::spawn(move || wake(&word, first))
         };
         // Cancelled, it goes on, ends, and the frame is used again.
         word.abort_park().unwrap();
@@ -278,10 +285,14 @@ fn a_late_waker_does_not_end_the_wait_of_a_recycled_frame() {
     });
 }
 
-/// A fiber that yields is given up after the switch; whoever dequeues it finds its stack complete.
 #[test]
-fn yield_against_dequeue() {
-    explore("yield against dequeue", || {
+fn a_late_waker_does_not_end_the_wait_of_a_recycled_frame() {
+    recycled("recycled frame", StateWord::wake);
+}
+
+/// A fiber that yields is given up after the switch; whoever dequeues it finds its stack complete.
+fn yielded(name: &str, is_after_switch: bool) {
+    explore(name, move || {
         let world = World::<StateWord>::new();
         let published = Arc::new(AtomicBool::new(false));
         let thief = {
@@ -293,224 +304,16 @@ fn yield_against_dequeue() {
             })
         };
         world.stack.update(|value| *value = 41);
-        world.on_stack.store(false, Plain);
+        if is_after_switch {
+            world.on_stack.store(false, Plain);
+        }
         world.protocol.requeue().unwrap();
         published.store(true, Ordering::Release);
         thief.join().unwrap();
     });
 }
 
-// ---- mutants -----------------------------------------------------------------------------
-
-/// A mutant that shares all but what it names with the real word.
-macro_rules! mutant {
-    ($name:ident { $($body:tt)* } rest { $($rest:ident),* }) => {
-        struct $name(StateWord);
-        impl Protocol for $name {
-            $($body)*
-            fn new() -> Self { Self(<StateWord as Protocol>::new()) }
-            fn word(&self) -> Word { self.0.load() }
-            $(mutant!(@ $rest);)*
-        }
-    };
-    (@ begin) => { fn begin(&self) -> ParkVerdict { self.0.begin() } };
-    (@ commit) => { fn commit(&self) -> CommitVerdict { self.0.commit() } };
-    (@ wake) => {
-        fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> { self.0.wake(ticket) }
-    };
-    (@ cancel) => { fn cancel(&self) -> CancelVerdict { self.0.cancel() } };
-    (@ dispatch) => { fn dispatch(&self) { Protocol::dispatch(&self.0) } };
-}
-
-/// The protocol as first written down: a wake mark in a variable of its own.
-struct TwoVariables {
-    word: AtomicU64,
-    wake_pending: AtomicBool,
-}
-
-impl TwoVariables {
-    fn load(&self) -> Word {
-        Word::from_bits(self.word.load(SeqCst))
-    }
-}
-
-impl Protocol for TwoVariables {
-    fn new() -> Self {
-        Self { word: AtomicU64::new(running().to_bits()), wake_pending: AtomicBool::new(false) }
-    }
-    fn begin(&self) -> ParkVerdict {
-        self.wake_pending.store(false, SeqCst);
-        let (next, verdict) = self.load().begin_park().unwrap();
-        self.word.store(next.to_bits(), SeqCst);
-        verdict
-    }
-    fn commit(&self) -> CommitVerdict {
-        let now = self.load();
-        let parked = Word::compose(State::Parked, now.ticket(), false, false);
-        self.word.compare_exchange(now.to_bits(), parked.to_bits(), SeqCst, SeqCst).unwrap();
-        if self.wake_pending.swap(false, SeqCst) {
-            let runs = Word::compose(State::Running, now.ticket(), false, false);
-            self.word.compare_exchange(parked.to_bits(), runs.to_bits(), SeqCst, SeqCst).unwrap();
-            return CommitVerdict::Resume;
-        }
-        CommitVerdict::Parked
-    }
-    fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
-        let word = self.load();
-        match word.state() {
-            State::Parking => {
-                self.wake_pending.store(true, SeqCst);
-                Ok(WakeVerdict::Noted)
-            }
-            State::Parked => {
-                let (next, verdict) = word.wake(ticket)?;
-                self.word
-                    .compare_exchange(word.to_bits(), next.to_bits(), SeqCst, SeqCst)
-                    .map_err(|_| Stale)?;
-                Ok(verdict)
-            }
-            _ => Err(Stale),
-        }
-    }
-    fn cancel(&self) -> CancelVerdict {
-        CancelVerdict::Already
-    }
-    fn dispatch(&self) {
-        let (next, ()) = self.load().dispatch().unwrap();
-        self.word.store(next.to_bits(), SeqCst);
-    }
-    fn word(&self) -> Word {
-        self.load()
-    }
-}
-
 #[test]
-#[should_panic(expected = "lost wake")]
-fn mutant_two_variables_loses_a_wake() {
-    explore("mutant: two variables", || race::<TwoVariables>(&[World::wake]));
-}
-
-/// The same protocol's self-claim, which "must succeed", meets a second waker.
-#[test]
-#[should_panic(expected = "called `Result::unwrap()`")]
-fn mutant_two_variables_loses_its_self_claim() {
-    explore("mutant: self-claim", || {
-        let protocol = Arc::new(TwoVariables::new());
-        let ParkVerdict::Parking(ticket) = protocol.begin() else { panic!() };
-        let others: Vec<_> = (0..2)
-            .map(|_| {
-                let protocol = protocol.clone();
-                thread::spawn(move || {
-                    let _ = protocol.wake(ticket);
-                })
-            })
-            .collect();
-        let _ = protocol.commit();
-        others.into_iter().for_each(|other| other.join().unwrap());
-    });
-}
-
-mutant!(CommitsOnItsOwnStack { const AFTER_SWITCH: bool = false; }
-    rest { begin, commit, wake, cancel, dispatch });
-
-#[test]
-#[should_panic(expected = "run on two stacks")]
-fn mutant_commit_before_the_switch_runs_on_two_stacks() {
-    explore("mutant: commit before the switch", || {
-        race::<CommitsOnItsOwnStack>(&[World::wake]);
-    });
-}
-
-mutant!(IgnoresTheTicket {
-    fn wake(&self, _: Ticket) -> Result<WakeVerdict, Stale> {
-        self.0.wake(self.0.load().ticket())
-    }
-} rest { begin, commit, cancel, dispatch });
-
-#[test]
-#[should_panic(expected = "a stale wake ended the next wait")]
-fn mutant_ticket_read_apart_from_the_state_wakes_the_next_wait() {
-    explore("mutant: ticket apart", stale::<IgnoresTheTicket>);
-}
-
-mutant!(CancelsOnlyTheParked {
-    fn cancel(&self) -> CancelVerdict {
-        // "Else: return": whoever is not yet Parked is left alone.
-        match self.0.load().state() {
-            State::Parked => self.0.cancel(),
-            _ => CancelVerdict::Already,
-        }
-    }
-} rest { begin, commit, wake, dispatch });
-
-#[test]
-#[should_panic(expected = "lost wake")]
-fn mutant_cancel_before_parking_is_lost() {
-    explore("mutant: cancel the parked only", || {
-        race::<CancelsOnlyTheParked>(&[World::cancel]);
-    });
-}
-
-mutant!(WakerEnqueuesTheParking {
-    fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
-        match self.0.load().state() {
-            State::Parking => Ok(WakeVerdict::Enqueue),
-            _ => self.0.wake(ticket),
-        }
-    }
-    fn dispatch(&self) {
-        let _ = StateWord::dispatch(&self.0);
-    }
-} rest { begin, commit, cancel });
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn mutant_waker_that_enqueues_a_parking_fiber_runs_it_twice() {
-    explore("mutant: enqueue the parking", || race::<WakerEnqueuesTheParking>(&[World::wake]));
-}
-
-/// The real transitions without any order between the threads.
-struct Unordered(AtomicU64);
-
-impl Unordered {
-    fn step<V, E>(&self, f: impl Fn(Word) -> Result<(Word, V), E>) -> Result<V, E> {
-        let mut now = self.0.load(Relaxed);
-        loop {
-            let (next, verdict) = f(Word::from_bits(now))?;
-            match self.0.compare_exchange(now, next.to_bits(), Relaxed, Relaxed) {
-                Ok(_) => return Ok(verdict),
-                Err(other) => now = other,
-            }
-        }
-    }
-}
-
-impl Protocol for Unordered {
-    fn new() -> Self {
-        Self(AtomicU64::new(running().to_bits()))
-    }
-    fn begin(&self) -> ParkVerdict {
-        self.step(Word::begin_park).unwrap()
-    }
-    fn commit(&self) -> CommitVerdict {
-        self.step(Word::commit_park).unwrap()
-    }
-    fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
-        self.step(|word| word.wake(ticket))
-    }
-    fn cancel(&self) -> CancelVerdict {
-        self.step(|word| Ok::<_, ()>(word.cancel())).unwrap()
-    }
-    fn dispatch(&self) {
-        self.step(Word::dispatch).unwrap()
-    }
-    fn word(&self) -> Word {
-        Word::from_bits(self.0.load(Relaxed))
-    }
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn mutant_relaxed_orders_run_an_incomplete_stack() {
-    explore("mutant: relaxed orders", || race::<Unordered>(&[World::wake]));
+fn yield_against_dequeue() {
+    yielded("yield against dequeue", true);
 }

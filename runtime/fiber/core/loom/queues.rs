@@ -96,30 +96,32 @@ fn slots_come_round() {
 
 /// A queue that is full gives half away, as the owner does when it spills into the global queue,
 /// while a thief takes from it.
+fn overflow<Q: Queue>() {
+    let queue = Arc::new(Q::new());
+    let items: Vec<_> = (0..3).map(item).collect();
+    assert!(queue.push(items[0]) && queue.push(items[1]));
+    let thief = {
+        let queue = queue.clone();
+        thread::spawn(move || {
+            let mut taken = Vec::new();
+            queue.steal(&mut |item| taken.push(open(item)));
+            taken
+        })
+    };
+    let mut bag = Bag(Vec::new());
+    while !queue.push(items[2]) {
+        queue.steal(&mut |item| bag.0.push(open(item)));
+    }
+    bag.0.extend(thief.join().unwrap());
+    while let Some(item) = queue.pop() {
+        bag.0.push(open(item));
+    }
+    bag.check(&items.into_iter().map(open).collect::<Vec<_>>());
+}
+
 #[test]
 fn overflow_against_steal() {
-    explore("overflow against steal", || {
-        let queue = Arc::new(RunQueue::<Item, 2>::new());
-        let items: Vec<_> = (0..3).map(item).collect();
-        assert!(queue.push(items[0]).is_ok() && queue.push(items[1]).is_ok());
-        let thief = {
-            let queue = queue.clone();
-            thread::spawn(move || {
-                let mut taken = Vec::new();
-                queue.take_half(|item| taken.push(open(item)));
-                taken
-            })
-        };
-        let mut bag = Bag(Vec::new());
-        while queue.push(items[2]).is_err() {
-            queue.take_half(|item| bag.0.push(open(item)));
-        }
-        bag.0.extend(thief.join().unwrap());
-        while let Some(item) = queue.pop() {
-            bag.0.push(open(item));
-        }
-        bag.check(&items.into_iter().map(open).collect::<Vec<_>>());
-    });
+    explore("overflow against steal", overflow::<RunQueue<Item, 2>>);
 }
 
 /// What was written before a push is there after a steal.
@@ -199,20 +201,49 @@ fn mutant_slot_taken_without_a_swap_gives_twice() {
     });
 }
 
-/// A queue whose owner pops without a compare-and-swap.
-struct PlainPop {
-    head: AtomicU64,
-    tail: AtomicU64,
-    slots: [AtomicPtr<Item>; 4],
+/// What a queue does wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Flaw {
+    /// The owner takes without a compare-and-swap.
+    PlainPop,
+    /// A thief takes without a compare-and-swap.
+    PlainSteal,
+    /// A thief takes a slot first and reads it then.
+    ReadsLate,
 }
 
-impl PlainPop {
+/// A queue of `N` with a flaw, one at a time, all orders as strong as can be.
+struct Flawed<const FLAW: u8, const N: usize> {
+    head: AtomicU64,
+    tail: AtomicU64,
+    slots: [AtomicPtr<Item>; N],
+}
+
+impl<const FLAW: u8, const N: usize> Flawed<FLAW, N> {
+    const FLAW: Flaw = [Flaw::PlainPop, Flaw::PlainSteal, Flaw::ReadsLate][FLAW as usize];
+
     fn at(&self, index: u64) -> &AtomicPtr<Item> {
-        &self.slots[index as usize % 4]
+        &self.slots[index as usize % N]
+    }
+
+    /// Takes the oldest.
+    fn take(&self, is_plain: bool, reads_late: bool) -> Option<*mut Item> {
+        let head = self.head.load(Ordering::SeqCst);
+        if head >= self.tail.load(Ordering::SeqCst) {
+            return None;
+        }
+        let early = self.at(head).load(Ordering::SeqCst);
+        if is_plain {
+            self.head.store(head + 1, Ordering::SeqCst);
+        } else {
+            let order = Ordering::SeqCst;
+            self.head.compare_exchange(head, head + 1, order, order).ok()?;
+        }
+        Some(if reads_late { self.at(head).load(Ordering::SeqCst) } else { early })
     }
 }
 
-impl Queue for PlainPop {
+impl<const FLAW: u8, const N: usize> Queue for Flawed<FLAW, N> {
     fn new() -> Self {
         Self {
             head: AtomicU64::new(0),
@@ -222,35 +253,44 @@ impl Queue for PlainPop {
     }
     fn push(&self, item: *mut Item) -> bool {
         let tail = self.tail.load(Ordering::SeqCst);
+        if tail - self.head.load(Ordering::SeqCst) >= N as u64 {
+            return false;
+        }
         self.at(tail).store(item, Ordering::SeqCst);
         self.tail.store(tail + 1, Ordering::SeqCst);
         true
     }
     fn pop(&self) -> Option<*mut Item> {
-        let head = self.head.load(Ordering::SeqCst);
-        if head >= self.tail.load(Ordering::SeqCst) {
-            return None;
-        }
-        self.head.store(head + 1, Ordering::SeqCst);
-        Some(self.at(head).load(Ordering::SeqCst))
+        self.take(Self::FLAW == Flaw::PlainPop, false)
     }
     fn steal(&self, keep: &mut dyn FnMut(*mut Item)) {
-        let head = self.head.load(Ordering::SeqCst);
-        if head < self.tail.load(Ordering::SeqCst) {
-            let item = self.at(head).load(Ordering::SeqCst);
-            if self
-                .head
-                .compare_exchange(head, head + 1, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
-            {
-                keep(item);
-            }
-        }
+        let taken = self.take(Self::FLAW == Flaw::PlainSteal, Self::FLAW == Flaw::ReadsLate);
+        taken.into_iter().for_each(keep);
     }
 }
 
 #[test]
 #[should_panic(expected = "each comes out once")]
 fn mutant_plain_pop_gives_twice() {
-    explore("mutant: plain pop", || steal_against_pop::<PlainPop>(1));
+    explore("mutant: plain pop", || steal_against_pop::<Flawed<0, 4>>(1));
+}
+
+#[test]
+#[should_panic(expected = "each comes out once")]
+fn mutant_plain_steal_gives_twice_to_two_thieves() {
+    explore("mutant: plain steal", || steal_against_pop::<Flawed<1, 4>>(2));
+}
+
+/// The slot is written again before the thief reads it; a larger queue does not show it.
+#[test]
+#[should_panic(expected = "each comes out once")]
+fn mutant_late_read_finds_the_next_round() {
+    explore("late read, larger queue", || steal_against_pop::<Flawed<2, 4>>(1));
+    explore("mutant: late read", || steal_against_pop::<Flawed<2, 2>>(1));
+}
+
+#[test]
+#[should_panic(expected = "each comes out once")]
+fn mutant_plain_steal_gives_twice_when_the_queue_overflows() {
+    explore("mutant: plain steal, overflow", overflow::<Flawed<1, 2>>);
 }

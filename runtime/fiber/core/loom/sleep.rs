@@ -107,9 +107,8 @@ fn two_publishers_one_worker() {
     explore("sleep against two publishers", || one_worker(2, World::publish, true));
 }
 
-#[test]
-fn two_workers_one_publisher() {
-    explore("two sleepers", || {
+fn two_workers(name: &str, recheck: bool) {
+    explore(name, move || {
         let world = World::new();
         let publisher = {
             let world = world.clone();
@@ -118,25 +117,29 @@ fn two_workers_one_publisher() {
         let other = {
             let world = world.clone();
             thread::spawn(move || {
-                world.fall_asleep(1, true);
+                world.fall_asleep(1, recheck);
             })
         };
-        world.fall_asleep(0, true);
+        world.fall_asleep(0, recheck);
         publisher.join().unwrap();
         other.join().unwrap();
         world.check_end();
     });
 }
 
-/// A surplus worker drains its queue into the global one and is gone; the other one falls asleep.
 #[test]
-fn drain_against_sleep() {
-    explore("drain against sleep", || {
+fn two_workers_one_publisher() {
+    two_workers("two sleepers", true);
+}
+
+/// A surplus worker drains its queue into the global one and is gone; the other one falls asleep.
+fn drain(name: &str, publish: fn(&World)) {
+    explore(name, move || {
         let world = World::new();
         world.asleep[1].store(true, Relaxed);
         let draining = {
             let world = world.clone();
-            thread::spawn(move || world.publish())
+            thread::spawn(move || publish(&world))
         };
         world.fall_asleep(0, true);
         draining.join().unwrap();
@@ -146,6 +149,11 @@ fn drain_against_sleep() {
         }
         assert_eq!(world.ran.load(Relaxed) + world.queue.load(Relaxed), 1, "lost in the drain");
     });
+}
+
+#[test]
+fn drain_against_sleep() {
+    drain("drain against sleep", World::publish);
 }
 
 /// One sleeper, two claims: it is claimed once.
@@ -172,26 +180,48 @@ fn mutant_sleep_without_a_last_look() {
 
 #[test]
 #[should_panic(expected = "work left alone")]
-fn mutant_publisher_without_a_fence() {
-    fn publish(world: &World) {
-        world.queue.fetch_add(1, Relaxed);
-        if world.idle.has_sleepers() {
-            world.unpark(world.idle.claim());
-        }
+fn mutant_two_sleepers_without_a_last_look() {
+    two_workers("mutant: no last look, two", false);
+}
+
+/// Looks for sleepers without a fence after its push.
+fn publish_without_a_fence(world: &World) {
+    world.queue.fetch_add(1, Relaxed);
+    if world.idle.has_sleepers() {
+        world.unpark(world.idle.claim());
     }
-    explore("mutant: no fence", || one_worker(1, publish, true));
+}
+
+#[test]
+#[should_panic(expected = "work left alone")]
+fn mutant_publisher_without_a_fence() {
+    explore("mutant: no fence", || one_worker(1, publish_without_a_fence, true));
+}
+
+#[test]
+#[should_panic(expected = "work left alone")]
+fn mutant_two_publishers_without_a_fence() {
+    explore("mutant: no fence, two", || one_worker(2, publish_without_a_fence, true));
+}
+
+/// Looks for sleepers before its push.
+fn look_then_push(world: &World) {
+    fence(SeqCst);
+    let claimed = world.idle.claim_after_publish();
+    world.queue.fetch_add(1, Relaxed);
+    world.unpark(claimed);
 }
 
 #[test]
 #[should_panic(expected = "work left alone")]
 fn mutant_look_for_sleepers_before_the_push() {
-    fn publish(world: &World) {
-        fence(SeqCst);
-        let claimed = world.idle.claim_after_publish();
-        world.queue.fetch_add(1, Relaxed);
-        world.unpark(claimed);
-    }
-    explore("mutant: look, then push", || one_worker(1, publish, true));
+    explore("mutant: look, then push", || one_worker(1, look_then_push, true));
+}
+
+#[test]
+#[should_panic(expected = "work left alone")]
+fn mutant_drain_that_notifies_first() {
+    drain("mutant: notify, then drain", look_then_push);
 }
 
 #[test]

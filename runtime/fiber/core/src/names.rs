@@ -74,9 +74,9 @@ impl<T: Copy> Names<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use std::collections::HashMap;
     use std::vec::Vec;
+    use test_property::prelude::*;
 
     #[test]
     fn there_are_as_many_places_as_asked_for() {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+        #![proptest_config(ProptestConfig::with_cases(200))]
         /// A map with names that are never given twice does the same.
         #[test]
         fn as_a_map(

@@ -18,8 +18,14 @@
 use abi_sync::atomic::{AtomicU64, Ordering};
 
 use crate::word::{
-    CancelVerdict, CommitVerdict, Misuse, ParkVerdict, Stale, Ticket, WakeVerdict, Word,
+    CancelVerdict, CommitVerdict, Misuse, NEXT_TICKET, ParkVerdict, Stale, State, Ticket,
+    WakeVerdict, Word,
 };
+
+/// What is added to a word that goes from one state to another.
+const fn from_to(from: State, to: State) -> u64 {
+    (to as u64).wrapping_sub(from as u64)
+}
 
 /// The word in a fiber's frame.
 #[derive(Debug, Default)]
@@ -42,6 +48,12 @@ impl StateWord {
     /// A word that starts as `word`, for tests and models that begin in the middle.
     pub fn starting_at(word: Word) -> Self {
         Self(AtomicU64::new(word.to_bits()))
+    }
+
+    /// The bits themselves, for the mutants that a model plants.
+    #[cfg(loom)]
+    pub fn bits(&self) -> &AtomicU64 {
+        &self.0
     }
 
     /// The value now; old as soon as it is read unless the caller owns the fiber.
@@ -70,28 +82,53 @@ impl StateWord {
         }
     }
 
+    /// Applies `step`, which its one caller may take whatever others do to the word's other bits: as
+    /// one addition of `by`, without a look before and a loop after. Taken back if the rule says that
+    /// the word is not to change; what others could see meanwhile has no ticket anybody knows, or is a
+    /// defect anyway.
+    #[inline]
+    fn step_by<V>(
+        &self,
+        by: u64,
+        step: impl Fn(Word) -> Result<(Word, V), Misuse>,
+    ) -> Result<V, Misuse> {
+        // AcqRel: the module's text names the partners.
+        let before = Word::from_bits(self.0.fetch_add(by, Ordering::AcqRel));
+        let stepped = step(before);
+        match &stepped {
+            Ok((after, _)) if *after != before => {
+                debug_assert_eq!(after.to_bits(), before.to_bits().wrapping_add(by));
+            }
+            _ => {
+                // Release: as above. Others may have set their bits meanwhile, which stay.
+                self.0.fetch_sub(by, Ordering::AcqRel);
+            }
+        }
+        stepped.map(|(_, verdict)| verdict)
+    }
+
     /// Makes a new fiber runnable; the spawner then publishes it in one place, once.
     #[inline]
     pub fn start(&self) -> Result<(), Misuse> {
-        self.transition(Word::start)
+        self.step_by(from_to(State::Init, State::Runnable), Word::start)
     }
 
     /// Takes a picked fiber. By whoever took it out of its queue or slot.
     #[inline]
     pub fn dispatch(&self) -> Result<(), Misuse> {
-        self.transition(Word::dispatch)
+        self.step_by(from_to(State::Runnable, State::Running), Word::dispatch)
     }
 
     /// Gives a yielding fiber up. By its worker, after the switch, who then publishes it once.
     #[inline]
     pub fn requeue(&self) -> Result<(), Misuse> {
-        self.transition(Word::requeue)
+        self.step_by(from_to(State::Running, State::Runnable), Word::requeue)
     }
 
     /// Announces a wait. By the fiber itself, on its own stack.
     #[inline]
     pub fn begin_park(&self) -> Result<ParkVerdict, Misuse> {
-        self.transition(Word::begin_park)
+        self.step_by(from_to(State::Running, State::Parking) + NEXT_TICKET, Word::begin_park)
     }
 
     /// Takes the announcement back. By the fiber itself.
@@ -129,7 +166,8 @@ impl StateWord {
     /// Ends a fiber. By its worker, after the last switch.
     #[inline]
     pub fn finish(&self, has_run: bool) -> Result<(), Misuse> {
-        self.transition(|word| word.finish(has_run))
+        let end = if has_run { State::Done } else { State::Cancelled };
+        self.step_by(from_to(State::Running, end), |word| word.finish(has_run))
     }
 
     /// Makes an ended fiber's frame ready for another. By whoever gives it to the pool.

@@ -68,6 +68,8 @@ const CANCEL: u64 = 1 << 3;
 const PENDING: u64 = 1 << 4;
 const SHIELD: u64 = 1 << 5;
 const TICKET_SHIFT: u32 = 8;
+/// What is added to a word for its next ticket.
+pub(crate) const NEXT_TICKET: u64 = 1 << TICKET_SHIFT;
 
 /// The wait that was meant is over. Nothing changed, and nothing is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,7 +246,7 @@ impl Word {
         if self.sees_cancel() {
             return Ok((self, ParkVerdict::Cancelled));
         }
-        let next = Self(self.0.wrapping_add(1 << TICKET_SHIFT)).with_state(State::Parking);
+        let next = Self(self.0.wrapping_add(NEXT_TICKET)).with_state(State::Parking);
         Ok((next, ParkVerdict::Parking(next.ticket())))
     }
 

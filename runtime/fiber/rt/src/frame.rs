@@ -25,6 +25,7 @@ use crate::lock::SpinLock;
 use crate::runtime::Shared;
 use crate::scope::Scope;
 use crate::stack::{Bounds, Stack};
+use crate::timer::Timer;
 use crate::wait::Wait;
 
 /// Why a fiber gave its worker up.
@@ -72,6 +73,9 @@ pub(crate) struct Frame {
     pub id: AtomicU64,
     pub worker: AtomicUsize,
     pub name: SpinLock<&'static str>,
+    /// For the deadline of its wait. Not on the waiter's stack: a wheel's list goes through very
+    /// many of them, and these lie side by side.
+    pub timer: &'static Timer,
 }
 
 // SAFETY: the table at the top says who may touch the parts that are not atomic.
@@ -82,8 +86,9 @@ unsafe impl Send for Frame {}
 unsafe fn drop_nothing(_: &'static Frame) {}
 
 impl Frame {
-    fn new() -> Self {
+    fn new(timer: &'static Timer) -> Self {
         Self {
+            timer,
             word: StateWord::new(),
             link: AtomicPtr::new(ptr::null_mut()),
             shared: AtomicPtr::new(ptr::null_mut()),
@@ -161,7 +166,8 @@ pub(crate) fn take_frame() -> &'static Frame {
     if let Some(frame) = taken {
         return frame;
     }
-    let group: &'static [Frame] = Box::leak((0..GROUP).map(|_| Frame::new()).collect());
+    let timers: &'static [Timer] = Box::leak((0..GROUP).map(|_| Timer::idle()).collect());
+    let group: &'static [Frame] = Box::leak(timers.iter().map(Frame::new).collect());
     FRAMES.with(|frames| frames.groups.push(group));
     let mut frames = group.iter();
     let first = frames.next();

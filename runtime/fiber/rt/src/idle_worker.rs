@@ -6,6 +6,7 @@ use fiber_core::Withdrawal;
 
 use crate::frame::{Frame, frame_at};
 use crate::substrate::{Substrate, Sys};
+use crate::timer::NEVER;
 use crate::trace::Event;
 use crate::worker::{Mode, QUEUE, Worker, bump};
 
@@ -48,9 +49,23 @@ impl Worker {
         None
     }
 
+    /// Fires due timers if there may be any: its own, and only if none of these is due all others.
+    fn poll_timers(&self) {
+        let timers = &self.shared().timers;
+        let next_ns = timers.next_ns();
+        if next_ns == NEVER {
+            return;
+        }
+        let now_ns = Sys::now_ns();
+        if now_ns >= next_ns && !timers.fire_of(self.index, now_ns) {
+            timers.fire(now_ns);
+        }
+    }
+
     /// Looks everywhere else, and sleeps if there is nothing; `None` ends the worker.
     #[cold]
     pub(crate) fn pick_elsewhere(&self) -> Option<&'static Frame> {
+        self.forget_last();
         let shared = self.shared();
         // A claimed worker counts as searching already.
         let mut is_searching = false;
@@ -62,7 +77,7 @@ impl Worker {
                 }
                 return None;
             }
-            shared.poll_timers();
+            self.poll_timers();
             Sys::poll(&self.port);
             let mut found = self.lifo.take().or_else(|| self.queue.pop());
             // SAFETY: only frames are in slot and queue.

@@ -69,6 +69,8 @@ mod pool;
 #[cfg(target_os = "none")]
 pub mod ring;
 #[cfg(not(loom))]
+mod prefetch;
+#[cfg(not(loom))]
 mod root;
 #[cfg(not(loom))]
 mod runtime;
@@ -86,6 +88,8 @@ mod timer;
 mod trace;
 #[cfg(not(loom))]
 mod wait;
+#[cfg(not(loom))]
+mod wheel;
 #[cfg(not(loom))]
 mod worker;
 

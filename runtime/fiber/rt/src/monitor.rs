@@ -5,7 +5,7 @@
 //! queue, and if all are stuck one more worker is started. It fires timers that are overdue. While
 //! every worker sleeps it sleeps as well.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -26,6 +26,9 @@ const REPORT_AFTER: u64 = 10;
 /// worker whose pace has changed, while another one sleeps.
 const LONGEST_PERIOD_NS: u64 = 1_000_000;
 
+/// The same with a single worker: there is no other to wake, so only stalls are looked for.
+const LONGEST_PERIOD_ALONE_NS: u64 = 5_000_000;
+
 /// What the monitor remembers of a worker from look to look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -38,9 +41,11 @@ impl Shared {
     /// The monitor's thread.
     pub fn monitor(self: Arc<Self>) {
         let mut seen = vec![Seen::default(); self.workers.len()];
-        let period_ns = (self.stall_ns / 2).clamp(1, LONGEST_PERIOD_NS);
         let mut is_quiet = false;
         while !self.is_shutdown.load(Ordering::Acquire) {
+            let is_alone = self.live_workers.load(Ordering::Relaxed) == 1;
+            let longest_ns = if is_alone { LONGEST_PERIOD_ALONE_NS } else { LONGEST_PERIOD_NS };
+            let period_ns = (self.stall_ns / 2).clamp(1, longest_ns);
             self.rest(is_quiet, period_ns);
             if self.is_shutdown.load(Ordering::Acquire) {
                 break;
@@ -140,9 +145,10 @@ impl Shared {
         let sum = |f: &dyn Fn(&crate::worker::Counters) -> u64| -> i64 {
             self.workers.iter().map(|w| f(&w.counters).cast_signed()).sum()
         };
-        let enqueued = sum(&|c| c.enqueues.load(Ordering::Relaxed))
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let enqueued = sum(&|c| load(&c.enqueues) + load(&c.yields))
             + self.injected.load(Ordering::Relaxed).cast_signed();
-        let dequeued = sum(&|c| c.dequeues.load(Ordering::Relaxed));
+        let dequeued = sum(&|c| load(&c.dispatches));
         let modes: Vec<u8> = self.workers.iter().map(crate::worker::Worker::mode).collect();
         let count = |mode: Mode| modes.iter().filter(|m| **m == mode as u8).count() as u32;
         Sample {

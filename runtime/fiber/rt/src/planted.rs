@@ -11,6 +11,8 @@ pub enum Defect {
     DeliversWithoutDeciding,
     /// A commitment that lost its decision is not taken back.
     KeepsCommitment,
+    /// A select that commits does not wake the one it commits to.
+    CommitsWithoutWaking,
     /// An unlock lets the lock go although it hands it over.
     UnlocksAndHandsOver,
     /// A condition variable unlocks before it links.

@@ -20,7 +20,7 @@ use crate::observe::Stall;
 use crate::pool::Pool;
 use crate::substrate::{Substrate, Sys, SystemError};
 use crate::timer::{Timer, Timers};
-use crate::worker::{Mode, Worker};
+use crate::worker::{self, Mode, Worker};
 
 /// The smallest stack: a page for the fiber, one for its result and for what the switch needs.
 const LEAST_STACK_PAGES: usize = 2;
@@ -142,7 +142,7 @@ impl Builder {
             limits: Limits { base: base as u32, most: most as u32 },
             idle: Idle::new(),
             global: GlobalQueue::new(),
-            timers: Timers::new(Sys::now_ns()),
+            timers: Timers::new(most, Sys::now_ns()),
             pool: Pool::new(stack_bytes),
             live_workers: AtomicU32::new(0),
             blocked: AtomicU32::new(0),
@@ -332,8 +332,9 @@ impl Shared {
     /// # Safety
     /// As for `Timers::insert_quietly`.
     pub unsafe fn insert_timer(&self, timer: &Timer, deadline_ns: u64) {
+        let worker = worker::current().map_or(0, |worker| worker.index);
         // SAFETY: by the caller.
-        if let Some(keeper) = unsafe { self.timers.insert_quietly(timer, deadline_ns) }
+        if let Some(keeper) = unsafe { self.timers.insert_quietly(worker, timer, deadline_ns) }
             && self.idle.claim_this(keeper)
         {
             self.unpark(keeper);

@@ -1,112 +1,66 @@
-//! Deadlines: a wheel of wheels, whose entries live on the stacks of those who wait.
-//!
-//! Time is cut into ticks. A wheel has 64 slots; the wheel an entry is on is that of the highest six
-//! bits in which its tick differs from now, so it is always ahead of the hand, and moves to a finer
-//! wheel when the hand comes to its slot. Insertion and removal touch one slot.
+//! Deadlines: a wheel for each worker, so that whoever sleeps is woken where it ran.
 //!
 //! A timer is due when its tick has begun, never before its deadline. Who looks: a worker on every
-//! 61st pick and whenever it has nothing to do; the one idle worker that is the keeper sleeps no
-//! longer than to the next deadline; the monitor as a last resort.
+//! 61st pick, at its own wheel and for what is overdue at one other in turn, whose worker may be stuck
+//! or gone; a worker that has nothing to do, at all of them; the one idle worker that is the keeper
+//! sleeps no longer than to the next deadline of any; the monitor as a last resort. Who looks fires a
+//! batch. What is left stays due, for the next who looks: a worker that has run what the batch woke, or
+//! another one that has nothing to do.
 
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use alloc::boxed::Box;
 
 use fiber_core::Outcome;
 
-use crate::list::{List, Node};
 use crate::lock::SpinLock;
 use crate::wait::{Wait, Waker};
+pub(crate) use crate::wheel::Timer;
+use crate::wheel::{BATCH, Wheel};
 
 /// A tick is 2¹⁵ ns, about 33 µs: a timer is late by that at most, before scheduling.
 const TICK_SHIFT: u32 = 15;
-/// Six bits a level: 54 bits of ticks, more than a 64-bit time in nanoseconds has.
-const LEVELS: usize = 9;
-const SLOT_BITS: u32 = 6;
-const SLOTS: usize = 1 << SLOT_BITS;
 
-/// Wakers collected under the lock before they are issued after it.
-const BATCH: usize = 64;
+/// After so long others fire what a busy worker has not.
+const OVERDUE_NS: u64 = 200_000;
 
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-#[derive(Clone, Copy)]
-enum Action {
-    /// Ends a wait with Timeout.
-    Wake(*const Wait),
-    /// Calls a function that takes no lock but its own, under the wheel's.
-    Call(unsafe fn(*const ()), *const ()),
-}
-
-struct Entry {
-    action: Action,
-    due_tick: Cell<u64>,
-    slot: Cell<(usize, usize)>,
-}
-
-// SAFETY: entries are only reached under the wheel's lock.
-unsafe impl Send for Entry {}
-
-/// A timer; it stays where it is while it is in the wheel.
-pub(crate) struct Timer(Node<Entry>);
-
-impl Timer {
-    fn new(action: Action) -> Self {
-        Self(Node::new(Entry { action, due_tick: Cell::new(0), slot: Cell::new((0, 0)) }))
-    }
-
-    /// Ends `wait` when due.
-    pub fn wake(wait: &Wait) -> Self {
-        Self::new(Action::Wake(wait))
-    }
-
-    /// Calls `f(data)` when due.
-    pub fn call(f: unsafe fn(*const ()), data: *const ()) -> Self {
-        Self::new(Action::Call(f, data))
-    }
-}
-
-struct Wheel {
-    /// Everything due before this tick has been fired.
-    now_tick: u64,
-    slots: [[List<Entry>; SLOTS]; LEVELS],
-    /// Which slots hold something.
-    occupied: [u64; LEVELS],
-    len: usize,
+/// A worker's timers, on cache lines of their own.
+#[repr(align(128))]
+struct Shard {
+    wheel: SpinLock<Wheel>,
+    /// When to look next, or NEVER.
+    next_ns: AtomicU64,
 }
 
 /// The timers of a runtime.
 pub(crate) struct Timers {
-    wheel: SpinLock<Wheel>,
-    /// When to look next, or NEVER.
-    next_ns: AtomicU64,
+    shards: Box<[Shard]>,
     /// The sleeping worker that looks, plus one.
     keeper: AtomicUsize,
 }
 
 impl Timers {
-    pub fn new(now_ns: u64) -> Self {
-        Self {
-            wheel: SpinLock::new(Wheel {
-                now_tick: now_ns >> TICK_SHIFT,
-                slots: core::array::from_fn(|_| core::array::from_fn(|_| List::new())),
-                occupied: [0; LEVELS],
-                len: 0,
-            }),
+    pub fn new(workers: usize, now_ns: u64) -> Self {
+        let shard = |_| Shard {
+            wheel: SpinLock::new(Wheel::new(now_ns >> TICK_SHIFT)),
             next_ns: AtomicU64::new(NEVER),
-            keeper: AtomicUsize::new(0),
-        }
+        };
+        Self { shards: (0..workers).map(shard).collect(), keeper: AtomicUsize::new(0) }
     }
 
     /// When the next one is due, about: never later.
     #[inline]
     pub fn next_ns(&self) -> u64 {
-        self.next_ns.load(Ordering::Relaxed)
+        let next = |shard: &Shard| shard.next_ns.load(Ordering::Relaxed);
+        self.shards.iter().map(next).min().unwrap_or(NEVER)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.wheel.with(|wheel| wheel.len)
+        self.shards.iter().map(|shard| shard.wheel.with(|wheel| wheel.len)).sum()
     }
 
     /// Makes `worker`, which goes to sleep, the keeper if there is none, and says until when it may
@@ -132,22 +86,31 @@ impl Timers {
         }
     }
 
-    /// Puts `timer` in, and returns the worker to wake because it sleeps past the deadline.
+    /// Puts `timer` into the wheel of `worker`, and returns the worker to wake because it sleeps past
+    /// the deadline.
     ///
     /// # Safety
     /// The timer stays where it is until it is removed.
     #[must_use]
-    pub unsafe fn insert_quietly(&self, timer: &Timer, deadline_ns: u64) -> Option<usize> {
+    pub unsafe fn insert_quietly(
+        &self,
+        worker: usize,
+        timer: &Timer,
+        deadline_ns: u64,
+    ) -> Option<usize> {
         // Rounded up: never early.
         let tick = (deadline_ns >> TICK_SHIFT).saturating_add(1);
-        let is_first = self.wheel.with(|wheel| {
+        let worker = worker % self.shards.len().max(1);
+        let shard = self.shard(worker)?;
+        // Fits: there are no more workers than `MAX_WORKERS`, 256.
+        timer.0.value.of.set(worker as u8);
+        let is_first = shard.wheel.with(|wheel| {
             // SAFETY: by the caller.
-            unsafe { wheel.link(timer, tick) };
-            wheel.len += 1;
-            let due_ns = tick.max(wheel.now_tick).saturating_mul(1 << TICK_SHIFT);
-            let is_first = due_ns < self.next_ns.load(Ordering::Relaxed);
+            let tick = unsafe { wheel.link(timer, tick) };
+            let due_ns = tick.saturating_mul(1 << TICK_SHIFT);
+            let is_first = due_ns < shard.next_ns.load(Ordering::Relaxed);
             if is_first {
-                self.next_ns.store(due_ns, Ordering::Relaxed);
+                shard.next_ns.store(due_ns, Ordering::Relaxed);
             }
             is_first
         });
@@ -159,148 +122,134 @@ impl Timers {
         self.keeper.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Takes `timer` out, if it is in. After that nobody touches it.
+    /// Takes `timer` out, if it is in. After that nobody touches it. By whoever inserted it.
     pub fn remove(&self, timer: &Timer) {
-        self.wheel.with(|wheel| {
-            if timer.0.is_linked() {
-                wheel.unlink(&timer.0);
-                wheel.len -= 1;
-            }
-        });
+        if let Some(shard) = self.shard(usize::from(timer.0.value.of.get())) {
+            shard.wheel.with(|wheel| wheel.remove(timer));
+        }
     }
 
-    /// Fires what is due; returns how many.
-    pub fn fire(&self, now_ns: u64) -> usize {
-        let mut fired = 0;
-        loop {
-            let mut batch: [Option<Waker>; BATCH] = [None; BATCH];
-            let count = self.wheel.with(|wheel| {
-                let count = wheel.advance(now_ns >> TICK_SHIFT, &mut batch);
-                let next = wheel.next_tick().map_or(NEVER, |tick| tick << TICK_SHIFT);
-                self.next_ns.store(next, Ordering::Relaxed);
-                count
-            });
-            batch.into_iter().flatten().for_each(Waker::wake);
-            fired += count;
-            if count < BATCH {
-                return fired;
-            }
+    fn shard(&self, worker: usize) -> Option<&Shard> {
+        self.shards.get(worker % self.shards.len().max(1))
+    }
+
+    /// When busy `worker` has to look for the first time, about: for a timer of its own, or an
+    /// overdue one of the worker whose turn it is.
+    #[inline]
+    pub fn soonest_ns(&self, worker: usize, turn: usize) -> u64 {
+        let next = |shard: &Shard| shard.next_ns.load(Ordering::Relaxed);
+        let own_ns = self.shard(worker).map_or(NEVER, next);
+        own_ns.min(self.shard(turn).map_or(NEVER, next).saturating_add(OVERDUE_NS))
+    }
+
+    /// Fires a batch of what [`soonest_ns`](Self::soonest_ns) spoke of.
+    #[cold]
+    pub fn fire_soonest(&self, worker: usize, turn: usize, now_ns: u64) {
+        self.fire_of(worker, now_ns);
+        self.fire_of(turn, now_ns.saturating_sub(OVERDUE_NS));
+    }
+
+    /// Fires a batch of what is due in the wheel of `worker`; false if nothing is.
+    pub fn fire_of(&self, worker: usize, now_ns: u64) -> bool {
+        let due = |shard: &&Shard| now_ns >= shard.next_ns.load(Ordering::Relaxed);
+        self.shard(worker).filter(due).is_some_and(|shard| {
+            shard.fire(now_ns);
+            true
+        })
+    }
+
+    /// Fires a batch of what is due in each wheel.
+    pub fn fire(&self, now_ns: u64) {
+        for worker in 0..self.shards.len() {
+            self.fire_of(worker, now_ns);
         }
     }
 }
 
-impl Wheel {
-    /// Where an entry due at `tick` belongs.
-    fn place(&self, tick: u64) -> (usize, usize) {
-        // The lowest wheel for what differs in the lowest six bits, or not at all.
-        let differs = (tick ^ self.now_tick) | (SLOTS as u64 - 1);
-        let level = (differs.ilog2() / SLOT_BITS) as usize;
-        (level, ((tick >> (SLOT_BITS * level as u32)) as usize) % SLOTS)
-    }
-
-    /// # Safety
-    /// The timer stays where it is until it is unlinked.
-    unsafe fn link(&mut self, timer: &Timer, tick: u64) {
-        let tick = tick.max(self.now_tick);
-        timer.0.value.due_tick.set(tick);
-        // SAFETY: by the caller.
-        unsafe { self.link_node(&timer.0, tick) };
-    }
-
-    /// # Safety
-    /// As for `link`.
-    unsafe fn link_node(&mut self, node: &Node<Entry>, tick: u64) {
-        let (level, index) = self.place(tick);
-        node.value.slot.set((level, index));
-        if let Some(slot) = self.slots.get_mut(level).and_then(|level| level.get_mut(index)) {
-            // SAFETY: by the caller; the node is in no list.
-            unsafe { slot.push(node) };
-        }
-        if let Some(bits) = self.occupied.get_mut(level) {
-            *bits |= 1 << index;
-        }
-    }
-
-    fn unlink(&mut self, node: &Node<Entry>) {
-        let (level, index) = node.value.slot.get();
-        let Some(slot) = self.slots.get_mut(level).and_then(|level| level.get_mut(index)) else {
-            return;
-        };
-        // SAFETY: the slot it was put into.
-        unsafe { slot.remove(node) };
-        if slot.is_empty()
-            && let Some(bits) = self.occupied.get_mut(level)
-        {
-            *bits &= !(1 << index);
-        }
-    }
-
-    /// The next tick at which something is due or moves to a finer wheel.
-    fn next_tick(&self) -> Option<u64> {
-        let next_of = |(level, bits): (usize, &u64)| {
-            if *bits == 0 {
-                return None;
-            }
-            let shift = SLOT_BITS * level as u32;
-            let round = (self.now_tick >> shift) & !(SLOTS as u64 - 1);
-            let slot = u64::from(bits.trailing_zeros());
-            Some(((round | slot) << shift).max(self.now_tick))
-        };
-        self.occupied.iter().enumerate().filter_map(next_of).min()
-    }
-
-    /// Fires up to a batch of what is due by `tick`; wakes go to `batch`.
-    fn advance(&mut self, tick: u64, batch: &mut [Option<Waker>; BATCH]) -> usize {
-        let mut count = 0;
-        while let Some(next) = self.next_tick() {
-            if next > tick {
-                break;
-            }
-            self.now_tick = next;
-            // Coarse wheels first: what they hold for this tick moves down.
-            for level in (0..LEVELS).rev() {
-                let shift = SLOT_BITS * level as u32;
-                if next & ((1 << shift) - 1) != 0 {
-                    continue;
-                }
-                let index = ((next >> shift) as usize) % SLOTS;
-                while let Some(node) = self.first(level, index) {
-                    // SAFETY: linked nodes are alive, and this one stays so: it is unlinked and
-                    // linked again, or decided, under the lock.
-                    let node = unsafe { &*node };
-                    let due = node.value.due_tick.get();
-                    if due > next {
-                        self.unlink(node);
-                        // SAFETY: as when it was inserted.
-                        unsafe { self.link_node(node, due) };
-                        continue;
-                    }
-                    let Some(place) = batch.get_mut(count) else { return count };
-                    self.unlink(node);
-                    self.len -= 1;
-                    count += 1;
-                    match node.value.action {
-                        Action::Wake(wait) => {
-                            // SAFETY: the waiter removes its timer before the wait ends, and
-                            // that needs the lock.
-                            let wait = unsafe { &*wait };
-                            let waker = wait.waker();
-                            if wait.decide(Outcome::Timeout) {
-                                *place = Some(waker);
-                            }
-                        }
-                        // SAFETY: whoever made the timer removes it before the data goes.
-                        Action::Call(f, data) => unsafe { f(data) },
-                    }
+impl Shard {
+    fn fire(&self, now_ns: u64) {
+        let mut wakers: [Option<Waker>; BATCH] = [None; BATCH];
+        self.wheel.with(|wheel| {
+            let mut due: [*const Wait; BATCH] = [core::ptr::null(); BATCH];
+            wheel.advance(now_ns >> TICK_SHIFT, &mut due);
+            for (wait, waker) in due.iter().zip(&mut wakers) {
+                // SAFETY: null, or a wait whose waiter takes its timer out before the wait ends,
+                // which needs the lock.
+                let Some(wait) = (unsafe { wait.as_ref() }) else { continue };
+                let its = wait.waker();
+                its.prefetch();
+                if wait.decide(Outcome::Timeout) {
+                    *waker = Some(its);
                 }
             }
-        }
-        self.now_tick = self.now_tick.max(tick);
-        count
+            let next = wheel.next_tick().map_or(NEVER, |tick| tick << TICK_SHIFT);
+            self.next_ns.store(next, Ordering::Relaxed);
+        });
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicUsize;
+
+    const MS: u64 = 1_000_000;
+
+    unsafe fn count(counter: *const ()) {
+        // SAFETY: what `counting` was given.
+        unsafe { &*counter.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn first(&self, level: usize, index: usize) -> Option<*const Node<Entry>> {
-        let slot = self.slots.get(level)?.get(index)?;
-        slot.first().map(core::ptr::from_ref)
+    fn counting(counter: &AtomicUsize) -> Timer {
+        Timer::call(count, core::ptr::from_ref(counter).cast())
+    }
+
+    #[test]
+    fn a_busy_worker_fires_its_own_and_what_is_overdue_elsewhere() {
+        let (fired, timers) = (AtomicUsize::new(0), Timers::new(4, 0));
+        let (own, other) = (counting(&fired), counting(&fired));
+        assert_eq!(timers.soonest_ns(1, 3), NEVER);
+        // SAFETY: both stay here until they have fired.
+        unsafe {
+            assert_eq!(timers.insert_quietly(1, &own, 2 * MS), None);
+            assert_eq!(timers.insert_quietly(3, &other, MS), None);
+        }
+        assert_eq!(timers.len(), 2);
+        let due_ns = timers.next_ns();
+        assert!(due_ns >= MS, "early");
+        // Not its own and not overdue: left to worker 3, which it is due for.
+        timers.fire_soonest(1, 3, due_ns);
+        assert_eq!(fired.load(Ordering::Relaxed), 0);
+        // Overdue, but not its turn.
+        timers.fire_soonest(1, 2, due_ns + OVERDUE_NS);
+        assert_eq!(fired.load(Ordering::Relaxed), 0);
+        assert_eq!(timers.soonest_ns(1, 3), due_ns + OVERDUE_NS);
+        timers.fire_soonest(1, 3, due_ns + OVERDUE_NS);
+        assert_eq!(fired.load(Ordering::Relaxed), 1);
+        timers.fire_soonest(1, 0, timers.soonest_ns(1, 0));
+        assert_eq!((fired.load(Ordering::Relaxed), timers.len()), (2, 0));
+        assert_eq!(timers.next_ns(), NEVER);
+    }
+
+    #[test]
+    fn the_keeper_is_named_to_whoever_is_earlier() {
+        let (fired, timers) = (AtomicUsize::new(0), Timers::new(2, 0));
+        let (late, early) = (counting(&fired), counting(&fired));
+        assert_eq!(timers.keep(1), None);
+        // SAFETY: both are taken out below.
+        unsafe {
+            assert_eq!(timers.insert_quietly(0, &late, 9 * MS), Some(1));
+            assert_eq!(timers.insert_quietly(0, &early, 8 * MS), Some(1));
+        }
+        // Somebody keeps already.
+        assert_eq!(timers.keep(0), None);
+        timers.unkeep(1);
+        assert!(timers.keep(0).is_some_and(|until_ns| (8 * MS..9 * MS).contains(&until_ns)));
+        timers.remove(&early);
+        timers.remove(&early);
+        timers.remove(&late);
+        timers.fire(100 * MS);
+        assert_eq!((fired.load(Ordering::Relaxed), timers.len()), (0, 0));
     }
 }

@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering;
 use fiber_core::{CommitVerdict, Misuse, Outcome, OutcomeCell, ParkVerdict, Ticket, WakeVerdict};
 
 use crate::frame::{Frame, Switch, give_frame, take_frame};
+use crate::prefetch::prefetch;
 use crate::substrate::{Substrate, Sys};
-use crate::timer::Timer;
 use crate::what::What;
 use crate::worker::{self, Worker};
 
@@ -46,6 +46,14 @@ pub struct Waker {
 }
 
 impl Waker {
+    /// Has what the wake needs brought into the cache meanwhile.
+    #[inline]
+    pub(crate) fn prefetch(self) {
+        for line in 0..size_of::<Frame>() / 64 {
+            prefetch(core::ptr::from_ref(self.frame).wrapping_byte_add(line * 64));
+        }
+    }
+
     /// Ends the wait. Not under a waitable's lock.
     #[inline]
     pub fn wake(self) {
@@ -161,11 +169,15 @@ fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> O
         Some(deadline_ns) => {
             // SAFETY: a fiber runs, so its runtime is there.
             let shared = unsafe { &*frame.shared.load(Ordering::Relaxed) };
-            let timer = Timer::wake(wait);
+            let timer = frame.timer;
+            timer.set_wake(wait);
             // SAFETY: the timer is out of the wheel before this block ends.
-            unsafe { shared.insert_timer(&timer, deadline_ns) };
+            unsafe { shared.insert_timer(timer, deadline_ns) };
             frame.suspend(Switch::Park);
-            shared.timers.remove(&timer);
+            // Whoever fired it took it out of the wheel before deciding so.
+            if wait.outcome.get() != Some(Outcome::Timeout) {
+                shared.timers.remove(timer);
+            }
         }
     }
     settle(wait)

@@ -44,9 +44,10 @@ pub(crate) enum Mode {
 /// Counters only the worker writes; anyone may read.
 #[derive(Default)]
 pub(crate) struct Counters {
+    /// Fibers picked, each out of a queue or slot.
     pub dispatches: AtomicU64,
+    /// Fibers published, without those that yielded.
     pub enqueues: AtomicU64,
-    pub dequeues: AtomicU64,
     pub spawns: AtomicU64,
     pub finishes: AtomicU64,
     pub parks: AtomicU64,
@@ -73,7 +74,7 @@ pub(crate) struct Worker {
     pub mode: AtomicU8,
     pub is_blocked: AtomicBool,
     pub counters: Counters,
-    /// The fiber it runs, for others to look at.
+    /// The fiber it runs or ran last, for others to look at; 0 while it has none to run.
     pub running: AtomicU64,
     current: Cell<*const Frame>,
     budget: Cell<u32>,
@@ -277,17 +278,20 @@ impl Worker {
     #[inline]
     fn execute(&self, frame: &'static Frame) {
         bump(&self.counters.dispatches, 1);
-        bump(&self.counters.dequeues, 1);
         if check(frame.word.dispatch()).is_none() {
             return;
         }
-        frame.worker.store(self.index, Ordering::Relaxed);
+        // Stores before an atomic operation delay it; most fibers stay where they are.
+        if frame.worker.load(Ordering::Relaxed) != self.index {
+            frame.worker.store(self.index, Ordering::Relaxed);
+        }
         let id = frame.id.load(Ordering::Relaxed);
         self.running.store(id, Ordering::Relaxed);
         self.current.set(frame);
         self.trace.record(Event::Run, id);
         loop {
-            self.budget.set(BUDGET);
+            // The operation that made it yield is still to be done, and is of this slice.
+            self.budget.set(BUDGET - 1);
             // SAFETY: dispatched, so this worker is the fiber's owner, until the state word says
             // otherwise below.
             let switch = unsafe { (*frame.own.get()).coroutine.as_mut() }
@@ -309,8 +313,6 @@ impl Worker {
                 }
                 corosensei::CoroutineResult::Yield(Switch::Yield) => {
                     bump(&self.counters.yields, 1);
-                    bump(&self.counters.enqueues, 1);
-                    self.current.set(ptr::null());
                     let _ = check(frame.word.requeue());
                     self.push(frame);
                 }
@@ -323,6 +325,11 @@ impl Worker {
             break;
         }
         self.trace.record(Event::Stop, id);
+    }
+
+    /// Forgets the fiber that ran last. Between two fibers nobody asks, so it is done when there is
+    /// no next one.
+    pub(crate) fn forget_last(&self) {
         self.current.set(ptr::null());
         self.running.store(0, Ordering::Relaxed);
     }
@@ -331,12 +338,12 @@ impl Worker {
     /// anyway, so that a fiber that only yields does not keep the worker from its other duties.
     #[inline]
     pub fn has_others(&self) -> bool {
+        if !self.lifo.is_empty() || !self.queue.is_empty() || self.shared().global.len() > 0 {
+            return true;
+        }
         let yields = self.lone_yields.get();
         self.lone_yields.set(yields.wrapping_add(1));
-        !self.lifo.is_empty()
-            || !self.queue.is_empty()
-            || self.shared().global.len() > 0
-            || yields.is_multiple_of(GLOBAL_INTERVAL)
+        yields.is_multiple_of(GLOBAL_INTERVAL)
     }
 
     #[inline]
@@ -348,10 +355,15 @@ impl Worker {
                 return None;
             }
             Sys::flush(&self.port);
-            let now_ns = Sys::now_ns();
-            self.measure(now_ns);
-            if now_ns >= shared.timers.next_ns() {
-                shared.timers.fire(now_ns);
+            // The clock is for timers, and for the pace, which only counts if somebody could help.
+            let turn = (picks / GLOBAL_INTERVAL) as usize;
+            let soonest_ns = shared.timers.soonest_ns(self.index, turn);
+            if soonest_ns != NEVER || shared.idle.has_sleepers() {
+                let now_ns = Sys::now_ns();
+                self.measure(now_ns);
+                if now_ns >= soonest_ns {
+                    shared.timers.fire_soonest(self.index, turn, now_ns);
+                }
             }
             if let Some(frame) = shared.global.pop(0, |_| {}) {
                 return Some(frame);
@@ -365,7 +377,9 @@ impl Worker {
             // SAFETY: only frames are in the slot.
             return Some(unsafe { frame_at(frame) });
         }
-        self.lifo_runs.set(0);
+        if self.lifo_runs.get() != 0 {
+            self.lifo_runs.set(0);
+        }
         if let Some(frame) = self.queue.pop() {
             // SAFETY: only frames are in the queue.
             return Some(unsafe { frame_at(frame) });
@@ -403,19 +417,5 @@ fn check_stack(frame: &'static Frame, is_last: bool) {
     // SAFETY: the worker that calls this is the fiber's owner.
     if let Some(stack) = unsafe { (*frame.own.get()).stack } {
         Sys::check_stack(stack.bottom, stack.top, is_last);
-    }
-}
-
-impl Shared {
-    /// Fires due timers, if there may be any.
-    #[inline]
-    pub fn poll_timers(&self) {
-        let next = self.timers.next_ns();
-        if next != NEVER {
-            let now = Sys::now_ns();
-            if now >= next {
-                self.timers.fire(now);
-            }
-        }
     }
 }

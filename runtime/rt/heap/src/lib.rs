@@ -232,9 +232,9 @@ macro_rules! heap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use std::sync::atomic::AtomicUsize;
     use std::vec::Vec;
+    use test_property::prelude::*;
 
     const BYTES: usize = 1 << 20;
 
@@ -290,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+        #![proptest_config(ProptestConfig::with_cases(100))]
         /// Blocks do not overlap, keep what is in them and are aligned; the figures are the model's.
         #[test]
         fn blocks_are_their_owners(

@@ -2,11 +2,13 @@
 //!
 //! Prints nanoseconds per operation, the best of several rounds, beside what the operation is; for
 //! people, not for a verdict. An argument selects by name. Operations that undo each other are
-//! timed together. The scheduler's cores are measured with its queue, the ring with its protocol.
+//! timed together. The ring is measured with its protocol (`//abi/ring:abi_ring_bench`).
 
+mod memory;
 mod objects;
 mod parsers;
 mod resources;
+mod scheduler;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -41,6 +43,8 @@ impl Bench {
 
 fn main() {
     let bench = Bench { wanted: std::env::args().nth(1) };
+    scheduler::run(&bench);
+    memory::run(&bench);
     resources::run(&bench);
     objects::run(&bench);
     parsers::run(&bench);

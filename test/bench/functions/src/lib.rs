@@ -6,7 +6,7 @@
 //!
 //! * [`log`]: the emulator's log as blocks. [`program`]: files, their bytes and symbols.
 //! * [`rounds`]: operations and what each consists of. [`inlined`]: functions inside functions.
-//! * [`table`]: for people.
+//! * [`table`]: for people. [`words`]: what they say.
 //!
 //! Pure: the log comes from any reader.
 
@@ -15,6 +15,7 @@ pub mod log;
 pub mod program;
 pub mod rounds;
 pub mod table;
+pub mod words;
 
 /// What is looked for: a measurement, and the function whose loop runs it.
 pub const MEASUREMENTS: [(&str, &str); 11] = [

@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
 use bench_functions::inlined::Owner;
 use bench_functions::program::Program;
 use bench_functions::rounds::{Executed, Rounds};
-use bench_functions::{MEASUREMENTS, inlined, log, table};
+use bench_functions::words::{USAGE, Words};
+use bench_functions::{inlined, log, table};
 
 /// The files of the image whose code runs, the kernel first.
 const PROGRAMS: [&str; 5] = ["kernel", "client", "echo", "typed", "yielder"];
@@ -33,58 +34,17 @@ fn main() -> ExitCode {
 }
 
 fn work() -> Result<(), String> {
-    let words = words()?;
-    let name = words.name.as_str();
-    let function = MEASUREMENTS.iter().find(|(known, _)| *known == name).map(|(_, of)| *of);
-    let function = function.ok_or_else(|| {
-        let known: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
-        format!("{name} is not among {}", known.join(", "))
-    })?;
+    let words = Words::parse(env::args_os().skip(1))?;
+    if words.is_help {
+        println!("{USAGE}");
+        return Ok(());
+    }
     let folder = env::temp_dir().join(format!("capos-functions-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let result = trace(&words, &folder, function);
+    let result = trace(&words, &folder);
     let _ = fs::remove_dir_all(&folder);
-    print!("{}", table::table(name, &result?));
+    print!("{}", table::table(words.name, &result?));
     Ok(())
-}
-
-struct Words {
-    /// What boots the benchmark, its bundle, and the kernel with debug information: given by the
-    /// BUILD file.
-    run: PathBuf,
-    bundle: PathBuf,
-    kernel: PathBuf,
-    /// The measurement.
-    name: String,
-    /// Whether files are rows, rather than functions.
-    is_by_file: bool,
-}
-
-fn words() -> Result<Words, String> {
-    use lexopt::Arg::{Long, Value};
-    let (mut run, mut bundle, mut kernel) = (None, None, None);
-    let (mut name, mut is_by_file) = (String::from("ipc_rt_64"), false);
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(word) = parser.next().map_err(|e| e.to_string())? {
-        let path = |parser: &mut lexopt::Parser| {
-            parser.value().map(|value| Some(PathBuf::from(value))).map_err(|e| e.to_string())
-        };
-        match word {
-            Long("run") => run = path(&mut parser)?,
-            Long("bundle") => bundle = path(&mut parser)?,
-            Long("kernel") => kernel = path(&mut parser)?,
-            Long("files") => is_by_file = true,
-            Value(word) => name = word.to_string_lossy().into_owned(),
-            other => return Err(other.unexpected().to_string()),
-        }
-    }
-    Ok(Words {
-        run: run.ok_or("--run is missing")?,
-        bundle: bundle.ok_or("--bundle is missing")?,
-        kernel: kernel.ok_or("--kernel is missing")?,
-        name,
-        is_by_file,
-    })
 }
 
 /// Runs a command to its end.
@@ -94,11 +54,7 @@ fn must(command: &mut Command) -> Result<(), String> {
 }
 
 /// Instructions of one operation by program and function.
-fn trace(
-    words: &Words,
-    folder: &Path,
-    function: &str,
-) -> Result<BTreeMap<(String, String), u64>, String> {
+fn trace(words: &Words, folder: &Path) -> Result<BTreeMap<(String, String), u64>, String> {
     must(Command::new("tar").arg("-C").arg(folder).arg("-xf").arg(&words.bundle))?;
     let program = |name: &&str| {
         let path = folder.join("boot").join(name).with_extension("elf");
@@ -106,7 +62,7 @@ fn trace(
         Program::read(name, &file)
     };
     let programs = PROGRAMS.iter().map(program).collect::<Result<Vec<_>, _>>()?;
-    let executed = follow(&words.run, folder, &programs, function)?;
+    let executed = follow(&words.run, folder, &programs, words.function)?;
     let owners = owners(&words.kernel, &executed)?;
     let mut counts = BTreeMap::new();
     for Executed { program, address, count } in executed {

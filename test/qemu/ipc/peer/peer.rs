@@ -5,11 +5,11 @@
 #![no_std]
 #![no_main]
 
-use abi_types::{CapSlot, NEVER, Status};
+use abi_types::{CapSlot, NEVER, Opcode, Status};
 use capos_rt::thread::{Stack, Threads};
 use capos_rt::{Env, Error, exit};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use ipc_protocol::{EXIT, EXIT_CODE, FAULT, START, Work};
+use ipc_protocol::{EXIT, EXIT_CODE, EXIT_LATER, FAULT, START, Work};
 use schema::console::ReadParams;
 use schema::timer::SleepParams;
 use test_ring::{Raw, borrow, sqe};
@@ -18,11 +18,17 @@ capos_rt::main!(main);
 
 static WORKER: Stack<16384> = Stack::new();
 static SITTER: Stack<8192> = Stack::new();
+static EXTRA: Stack<8192> = Stack::new();
 /// Nobody wakes who waits here.
 static NEVER_WOKEN: AtomicU32 = AtomicU32::new(0);
 /// The sitter's handle, for the worker.
 static SITTER_HANDLE: AtomicU64 = AtomicU64::new(0);
 static LARGE: [AtomicU64; 8192] = [const { AtomicU64::new(0) }; 8192];
+
+/// The most one call carries.
+const LARGE_BYTES: u32 = 65_536;
+/// User data of a YIELD between calls.
+const YIELDED: u64 = 1;
 
 fn main(env: &Env) -> Result<(), Error> {
     let commands = env.cap("commands", schema::endpoint::INTERFACE_ID)?;
@@ -52,6 +58,11 @@ fn main(env: &Env) -> Result<(), Error> {
         match method {
             EXIT => exit(EXIT_CODE),
             FAULT => test_wild::fault(),
+            EXIT_LATER => {
+                let timer = env.caps.named("timer").unwrap_or(CapSlot::NONE);
+                let _ = schema::timer::Client::new(env.io.caller(), timer).sleep(word);
+                exit(EXIT_CODE)
+            }
             _ => {}
         }
     }
@@ -130,12 +141,12 @@ fn work(env: &Env) -> i64 {
         },
         Work::EchoLarge => {
             let place = LARGE.as_ptr().expose_provenance() as u64;
-            let mut next = sqe::to_memory(sqe::recv(service), place, 65_536);
+            let mut next = sqe::to_memory(sqe::recv(service), place, LARGE_BYTES);
             loop {
                 let call = run(ring, next);
                 let answer = sqe::answer(call.cqe.token, 0, 0);
                 let answer = sqe::from_memory(answer, place, call.cqe.length);
-                next = sqe::to_memory(sqe::then_recv(answer, service), place, 65_536);
+                next = sqe::to_memory(sqe::then_recv(answer, service), place, LARGE_BYTES);
             }
         }
         Work::CallMany => {
@@ -160,6 +171,52 @@ fn work(env: &Env) -> i64 {
                 }
             }
         }
+        Work::Poll => {
+            ring.push(sqe::recv(service));
+            loop {
+                // With one CPU nobody else would run.
+                ring.push(sqe::named(sqe::plain(Opcode::Yield), YIELDED));
+                let _ = ring.dispatch();
+                while let Some(got) = ring.pop() {
+                    if got.cqe.user_data == YIELDED {
+                        continue;
+                    }
+                    if got.status() != Some(Status::Ok) {
+                        return;
+                    }
+                    ring.put(0, &got.words);
+                    let answer = sqe::answer(got.cqe.token, 0, got.cqe.length);
+                    ring.push(sqe::then_recv(answer, service));
+                }
+            }
+        }
+        Work::CallLarge => {
+            let place = LARGE.as_ptr().expose_provenance() as u64;
+            let call = sqe::from_memory(sqe::call(cap("up"), 0, 0, 0), place, LARGE_BYTES);
+            while run(ring, call).status() == Some(Status::Ok) {}
+        }
+        Work::Batch => {
+            let place = LARGE.as_ptr().expose_provenance() as u64;
+            let call = sqe::from_memory(sqe::call(cap("timer"), 0, 0, 0), place, LARGE_BYTES);
+            loop {
+                while ring.try_push(call) {}
+                let _ = ring.dispatch();
+                while ring.pop().is_some() {}
+            }
+        }
+        // Needs more than the ring.
+        Work::Spawn => {}
     });
+    if *work == Work::Spawn
+        && let Ok(threads) = Threads::of(&env.caps)
+    {
+        while let Ok(thread) = threads.spawn(&env.io, &EXTRA, end_at_once, 0) {
+            let _ = thread.join(&env.io);
+        }
+    }
     forever(env)
+}
+
+fn end_at_once(_: &Env) -> i64 {
+    0
 }

@@ -1,6 +1,6 @@
 //! digit_sum against a slow and obvious model.
-use proptest::prelude::*;
 use rules_core::digit_sum;
+use test_property::prelude::*;
 
 proptest! {
     #[test]

@@ -3,10 +3,13 @@
 //! A new context's stack looks as if it had been interrupted in user mode before its first
 //! instruction and then switched away from, so the switch needs no special case.
 
+use super::switch::first;
 use crate::cpu;
 use crate::trap::{TrapFrame, trap_return};
 use core::arch::{asm, naked_asm};
-use core_address::is_lower_half;
+use core_address::check_start;
+
+pub use core_address::BadStart;
 
 /// What a thread starts with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,30 +29,12 @@ pub struct UserStart {
     pub capset: u64,
 }
 
-/// What is wrong with a start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BadStart {
-    /// The entry is no user address.
-    Entry,
-    /// The stack's top is no user address, or not a multiple of 16.
-    Stack,
-    /// The FS base is no user address.
-    FsBase,
-}
-
 impl UserStart {
-    /// A start at `entry` on `stack_top` with `fs_base`, everything else zero. The CPU faults in the
-    /// kernel on addresses that are not canonical, so they are refused here; whether
-    /// anything is mapped there shows when the thread runs.
+    /// A start at `entry` on `stack_top` with `fs_base`, everything else zero; refused if the CPU
+    /// could not begin there ([`check_start`]).
     pub const fn new(entry: u64, stack_top: u64, fs_base: u64) -> Result<UserStart, BadStart> {
-        if !is_lower_half(entry) {
-            return Err(BadStart::Entry);
-        }
-        if !is_lower_half(stack_top) || !stack_top.is_multiple_of(16) {
-            return Err(BadStart::Stack);
-        }
-        if !is_lower_half(fs_base) {
-            return Err(BadStart::FsBase);
+        if let Err(bad) = check_start(entry, stack_top, fs_base) {
+            return Err(bad);
         }
         Ok(UserStart { entry, stack_top, fs_base, argument: 0, tid: 0, pid: 0, ring: 0, capset: 0 })
     }
@@ -59,10 +44,10 @@ impl UserStart {
     }
 }
 
-/// What the switch pops: R15, R14, R13, R12, RBX, RBP, and where it returns to.
+/// What the switch finds: where it goes on, where that returns to, and the frame of the interrupt.
 #[repr(C)]
 struct Saved {
-    callee_saved: [u64; 6],
+    goes_on: u64,
     returns_to: u64,
     frame: TrapFrame,
 }
@@ -79,7 +64,8 @@ pub(super) unsafe fn push(top: u64, start: &UserStart) -> u64 {
     frame.registers.rcx = start.ring;
     frame.registers.r8 = start.capset;
     let begin: unsafe extern "C" fn() = begin;
-    let saved = Saved { callee_saved: [0; 6], returns_to: begin as usize as u64, frame };
+    let goes_on = first as *const () as u64;
+    let saved = Saved { goes_on, returns_to: begin as usize as u64, frame };
     let at = top - size_of::<Saved>() as u64;
     // SAFETY: by the contract; the size is a multiple of 8.
     unsafe { (at as *mut Saved).write(saved) };

@@ -4,13 +4,31 @@ use super::{Context, State, WrongState};
 use crate::cpu::{self, PerCpu};
 use crate::fpu;
 use crate::paging::{self, Space};
-use core::arch::naked_asm;
+use core::arch::asm;
 use core::sync::atomic::Ordering;
 use core_address::is_lower_half;
 
 /// What the next context does for the previous one, once the CPU has left its stack and it counts
-/// as saved (or ended): commit its block, queue it, or take it apart.
-pub type After = fn(previous: &'static Context, data: u64);
+/// as saved (or ended): commit its block, queue it, or take it apart. `of` is what the previous context
+/// gave along.
+pub type After<T> = fn(previous: &'static Context, of: &'static T);
+
+/// An [`After`] of whatever type, with what it is given.
+#[derive(Clone, Copy)]
+struct AfterAny {
+    run: fn(&'static Context, *const ()),
+    of: *const (),
+}
+
+impl AfterAny {
+    fn new<T: Sync>(after: After<T>, of: &'static T) -> Self {
+        // SAFETY: a reference to a sized value and a raw pointer are passed in the same way, and the
+        // function is called with this very reference.
+        let run =
+            unsafe { core::mem::transmute::<After<T>, fn(&'static Context, *const ())>(after) };
+        Self { run, of: core::ptr::from_ref(of).cast() }
+    }
+}
 
 /// What this CPU runs.
 #[inline]
@@ -23,45 +41,64 @@ pub fn current() -> &'static Context {
 ///
 /// `after` is called on the next context's stack. Refused, with nothing changed, if `next` is
 /// not saved: it runs, has ended, or another CPU was faster.
-#[inline]
-pub fn switch_to(next: &'static Context, after: After, data: u64) -> Result<(), WrongState> {
-    claim_here(next)?;
+#[inline(always)]
+pub fn switch_to<T: Sync>(
+    next: &'static Context,
+    after: After<T>,
+    of: &'static T,
+) -> Result<(), WrongState> {
+    let cpu = cpu::this();
+    claim_for(cpu, next)?;
     // SAFETY: claimed.
-    unsafe { go(next, after, data, State::Saved) };
+    unsafe { go(cpu, next, AfterAny::new(after, of), State::Saved) };
     Ok(())
 }
 
 /// Runs another context on this CPU and never comes back: this one has ended.
 ///
 /// Comes back only if refused, as [`switch_to`] is.
-pub fn end_and_switch_to(next: &'static Context, after: After, data: u64) -> WrongState {
-    if let Err(wrong) = claim_here(next) {
+pub fn end_and_switch_to<T: Sync>(
+    next: &'static Context,
+    after: After<T>,
+    of: &'static T,
+) -> WrongState {
+    let cpu = cpu::this();
+    if let Err(wrong) = claim_for(cpu, next) {
         return wrong;
     }
     // SAFETY: claimed.
-    unsafe { go(next, after, data, State::Ended) };
+    unsafe { go(cpu, next, AfterAny::new(after, of), State::Ended) };
     // An ended context is claimed by nobody who runs it.
     crate::exit::halt()
 }
 
 /// Claims a context for this CPU; the idle context of another one is never for this.
-#[inline]
-fn claim_here(next: &'static Context) -> Result<(), WrongState> {
+#[inline(always)]
+fn claim_for(cpu: &'static PerCpu, next: &'static Context) -> Result<(), WrongState> {
     next.claim(State::Saved, State::Running)?;
     // SAFETY: claimed, so the cell is ours.
-    if unsafe { *next.fpu.get() } == 0 && !core::ptr::eq(next, &cpu::this().idle) {
-        next.publish(State::Saved);
-        return Err(WrongState(State::Running));
+    if unsafe { *next.fpu.get() } == 0 {
+        return only_own_idle(cpu, next);
     }
     Ok(())
 }
 
+/// A claimed context without an area is some CPU's idle context.
+#[cold]
+fn only_own_idle(cpu: &'static PerCpu, next: &'static Context) -> Result<(), WrongState> {
+    if core::ptr::eq(next, &cpu.idle) {
+        return Ok(());
+    }
+    next.publish(State::Saved);
+    Err(WrongState(State::Running))
+}
+
 /// # Safety
-/// `next` was claimed for this CPU.
-#[inline]
-unsafe fn go(next: &'static Context, after: After, data: u64, state: State) {
-    let cpu = cpu::this();
-    let previous = current();
+/// `cpu` is this one, and `next` was claimed for it.
+#[inline(always)]
+unsafe fn go(cpu: &'static PerCpu, next: &'static Context, after: AfterAny, state: State) {
+    // SAFETY: as in `current`.
+    let previous: &'static Context = unsafe { &*cpu.current.load(Ordering::Relaxed) };
     // SAFETY: both contexts are running as far as others are concerned, and so this CPU's alone.
     // Areas and stacks are those given to `prepare`, which stay until the context is taken apart.
     unsafe {
@@ -82,7 +119,8 @@ unsafe fn go(next: &'static Context, after: After, data: u64, state: State) {
         }
         cpu.current.store(core::ptr::from_ref(next).cast_mut(), Ordering::Relaxed);
         let to = *next.stack_pointer.get();
-        switch_stacks(previous, to, after, data, state);
+        let (previous, left) = switch_stacks(previous, to, Left { after, state: state as u8 });
+        finish(previous, left);
     }
 }
 
@@ -90,65 +128,106 @@ unsafe fn go(next: &'static Context, after: After, data: u64, state: State) {
 ///
 /// # Safety
 /// `next` was claimed for this CPU, so its space has tables until it is taken apart.
-#[inline]
+#[inline(always)]
 unsafe fn change_space(cpu: &'static PerCpu, next: &Context) {
     let to = next.space.load(Ordering::Relaxed);
     let from = cpu.space.load(Ordering::Relaxed);
     if to == from {
         return;
     }
-    let index = cpu.index() as usize;
     cpu.space.store(to, Ordering::Relaxed);
     // SAFETY: pointers to spaces are made from static references; null stands for the kernel's own
     // tables, which stay.
     unsafe {
         match to.as_ref() {
-            Some(to) => Space::enter(to, index),
+            Some(to) => Space::enter(to, cpu.resident),
             None => paging::load_kernel_tables(),
         }
         if let Some(from) = from.as_ref() {
-            from.leave(index);
+            from.leave(cpu.resident);
         }
     }
 }
 
-/// Saves what a function must keep on the stack and goes on with another stack.
+/// Goes on with another stack, and comes back when somebody goes on with this one: with what they
+/// gave along. The frame pointer and RBX, which code around an `asm!` cannot give up, and the place to go
+/// on are on the stack; every other register is lost.
 ///
-/// `finish` is entered on the new stack as if the resumed function had called it.
-#[allow(improper_ctypes_definitions, reason = "the function is passed on, a word to this code")]
-#[unsafe(naked)]
-unsafe extern "C" fn switch_stacks(
+/// A context that runs for the first time goes on in [`first`], with the same registers.
+///
+/// # Safety
+/// `previous` is what this CPU runs, with its own stack; `to` is the stack pointer of a context that was
+/// claimed for this CPU, as this or `start::push` left it.
+#[inline(always)]
+unsafe fn switch_stacks(
     previous: &'static Context,
     to: u64,
-    after: After,
-    data: u64,
-    state: State,
-) {
-    naked_asm!(
-        "push rbp",
-        "push rbx",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        "mov [rdi], rsp",
-        "mov rsp, rsi",
-        "pop r15",
-        "pop r14",
-        "pop r13",
-        "pop r12",
-        "pop rbx",
-        "pop rbp",
-        "jmp {finish}",
-        finish = sym finish,
-    )
+    left: Left,
+) -> (&'static Context, Left) {
+    let Left { after: AfterAny { run, of }, state } = left;
+    let (mut previous, mut run, mut of) = (core::ptr::from_ref(previous), run, of);
+    let mut state = u32::from(state);
+    // SAFETY: by the contract. Whoever comes back to label 2 put there what they themselves switch away
+    // with: registers of the same types. Contexts are static.
+    unsafe {
+        asm!(
+            "push rbp",
+            "push rbx",
+            "lea rax, [rip + 2f]",
+            "push rax",
+            "mov [rdi], rsp",
+            "mov rsp, rsi",
+            "ret",
+            "2:",
+            "pop rbx",
+            "pop rbp",
+            inout("rdi") previous,
+            inout("rsi") to => _,
+            inout("rdx") run,
+            inout("rcx") of,
+            inout("r8") state,
+            out("rax") _,
+            out("r9") _,
+            out("r10") _,
+            out("r11") _,
+            out("r12") _,
+            out("r13") _,
+            out("r14") _,
+            out("r15") _,
+        );
+        (&*previous, Left { after: AfterAny { run, of }, state: state as u8 })
+    }
+}
+
+const _: () = assert!(core::mem::offset_of!(Context, stack_pointer) == 0);
+
+/// What a context leaves to the next one: what to do for it, and what it is then.
+#[derive(Clone, Copy)]
+struct Left {
+    after: AfterAny,
+    /// A [`State`].
+    state: u8,
 }
 
 /// The first thing on the new stack: the previous context is left.
-#[allow(improper_ctypes_definitions, reason = "called by our own code only")]
-extern "C" fn finish(previous: &'static Context, _: u64, after: After, data: u64, state: State) {
-    previous.publish(state);
-    after(previous, data);
+#[inline(always)]
+fn finish(previous: &'static Context, left: Left) {
+    // Release: as in `publish`.
+    previous.state.store(left.state, Ordering::Release);
+    (left.after.run)(previous, left.after.of);
+}
+
+/// The first thing a new context does, in the registers [`switch_stacks`] left; returns to what
+/// `start::push` put above.
+#[allow(improper_ctypes_definitions, reason = "reached by our own code only")]
+pub(super) extern "C" fn first(
+    previous: &'static Context,
+    _: u64,
+    run: fn(&'static Context, *const ()),
+    of: *const (),
+    state: u8,
+) {
+    finish(previous, Left { after: AfterAny { run, of }, state });
 }
 
 /// The base is no user address.

@@ -148,6 +148,6 @@ pub(crate) unsafe fn set_kernel_stack(descriptors: *mut Descriptors, top: u64) {
     // SAFETY: the block is this CPU's.
     unsafe {
         let stacks = &raw mut (*descriptors).task.privilege_stack_table;
-        stacks.cast::<VirtAddr>().write_unaligned(VirtAddr::new_truncate(top));
+        stacks.cast::<u64>().write_unaligned(top);
     }
 }

@@ -8,7 +8,7 @@ use super::control::ControlBits;
 use super::descriptors::{self, Descriptors};
 use super::features::Features;
 use crate::context::Context;
-use crate::paging::Space;
+use crate::paging::{Resident, Space};
 use crate::time::OneShotTimer;
 use crate::trap::{Fault, TrapFrame};
 use core::arch::asm;
@@ -60,6 +60,8 @@ pub struct PerCpu {
     pub(crate) current: AtomicPtr<Context>,
     /// The page tables the CPU uses; null before it first runs a context of another address space.
     pub(crate) space: AtomicPtr<Space>,
+    /// Its place in the resident sets of address spaces.
+    pub(crate) resident: Resident,
     /// Top of the stack the CPU was started on, which is its idle context's.
     pub(crate) stack_top: AtomicU64,
     /// The one-shot timer.
@@ -105,6 +107,7 @@ impl PerCpu {
             user_stack: AtomicU64::new(0),
             current: AtomicPtr::new(core::ptr::null_mut()),
             space: AtomicPtr::new(core::ptr::null_mut()),
+            resident: Resident::of(index),
             stack_top: AtomicU64::new(stack_top),
             timer: OneShotTimer::new(),
             idle: Context::running(),

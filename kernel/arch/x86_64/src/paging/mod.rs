@@ -5,8 +5,8 @@
 
 mod space;
 
-pub(crate) use space::flush_if_requested;
 pub use space::{CpuSet, FlushRequest, MAX_CPUS, Space, flush_requested};
+pub(crate) use space::{Resident, flush_if_requested};
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -30,6 +30,21 @@ pub struct Space {
     contexts: AtomicU32,
 }
 
+/// A CPU's place in resident sets; one beyond [`MAX_CPUS`] has none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resident {
+    is_high: bool,
+    bit: u64,
+}
+
+impl Resident {
+    /// The place of the CPU with that number.
+    pub(crate) const fn of(cpu: u32) -> Self {
+        let bit = if cpu < MAX_CPUS as u32 { 1 << (cpu % 64) } else { 0 };
+        Self { is_high: cpu / 64 == 1, bit }
+    }
+}
+
 /// CPUs, bit n for number n.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuSet(pub u128);
@@ -94,8 +109,11 @@ impl Space {
         )
     }
 
-    fn word(&self, cpu: usize) -> Option<(&AtomicU64, u64)> {
-        Some((self.resident.get(cpu / 64)?, 1 << (cpu % 64)))
+    /// Where a CPU says that it is resident.
+    #[inline]
+    fn word(&self, cpu: Resident) -> &AtomicU64 {
+        let [low, high] = &self.resident;
+        if cpu.is_high { high } else { low }
     }
 
     /// Makes this CPU use the space.
@@ -103,22 +121,18 @@ impl Space {
     /// # Safety
     /// It has tables, and a context made for it keeps them while they are loaded.
     #[inline]
-    pub(crate) unsafe fn enter(&self, cpu: usize) {
-        if let Some((word, bit)) = self.word(cpu) {
-            // SeqCst, pairs with the fence in `request_flush`: said before the tables are walked.
-            word.fetch_or(bit, Ordering::SeqCst);
-        }
+    pub(crate) unsafe fn enter(&self, cpu: Resident) {
+        // SeqCst, pairs with the fence in `request_flush`: said before the tables are walked.
+        self.word(cpu).fetch_or(cpu.bit, Ordering::SeqCst);
         // SAFETY: the kernel's half is the same in all tables, so everything in use stays.
         unsafe { load(self.cr3.load(Ordering::Relaxed)) };
     }
 
     /// Takes back that a CPU has it loaded.
     #[inline]
-    pub(crate) fn leave(&self, cpu: usize) {
-        if let Some((word, bit)) = self.word(cpu) {
-            // Release: the load of other tables came before.
-            word.fetch_and(!bit, Ordering::Release);
-        }
+    pub(crate) fn leave(&self, cpu: Resident) {
+        // Release: the load of other tables came before.
+        self.word(cpu).fetch_and(!cpu.bit, Ordering::Release);
     }
 
     /// After a translation was taken from the tables: forgets it on this CPU, and says which other

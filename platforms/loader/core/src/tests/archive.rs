@@ -1,8 +1,8 @@
 //! The bundle reader and the calendar.
 
-use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
+use test_property::prelude::*;
 
 use crate::date::Civil;
 use crate::ustar::{ArchiveError, Member, find};

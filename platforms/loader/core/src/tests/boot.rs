@@ -1,10 +1,10 @@
 //! The whole boot on a machine of bytes: every request alone and together, and errors that
 //! leave nothing half-written.
 
-use proptest::prelude::*;
 use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
+use test_property::prelude::*;
 
 use super::kernel::{DATA, UNTOUCHED, kernel, kernel_with, request, words};
 use super::ram::{Machine, firmware_map};

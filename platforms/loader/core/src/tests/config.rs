@@ -1,8 +1,8 @@
 //! The configuration parser.
 
-use proptest::prelude::*;
 use std::format;
 use std::string::{String, ToString};
+use test_property::prelude::*;
 
 use crate::config::{ConfigErrorKind, Resolution, parse};
 
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = parse(&bytes);
     }
 

@@ -1,8 +1,8 @@
 //! Firmware tables: extents, MADT, SMBIOS.
 
-use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
+use test_property::prelude::*;
 
 use super::ram::Ram;
 use crate::acpi::{self, Extents, Madt, NmiLine, Processor};
@@ -127,7 +127,7 @@ fn smbios_entry_points() {
 
 proptest! {
     #[test]
-    fn any_tables_do_not_panic(changes in proptest::collection::vec((0usize..0xb000, any::<u8>()), 1..30)) {
+    fn any_tables_do_not_panic(changes in prop::collection::vec((0usize..0xb000, any::<u8>()), 1..30)) {
         let mut ram = machine();
         for (at, value) in changes {
             ram.0[at] = value;

@@ -1,8 +1,8 @@
 //! Executables: good ones, and every way to be refused.
 
-use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
+use test_property::prelude::*;
 
 use super::kernel::{INTERP, Part, R, RW, RX, elf, kernel};
 use super::ram::Ram;
@@ -118,7 +118,7 @@ fn every_refusal_has_a_sentence() {
 
 proptest! {
     #[test]
-    fn damaged_files_are_refused_or_consistent(changes in proptest::collection::vec((0usize..0x3000, any::<u8>()), 1..8), cut in 0usize..0x3000) {
+    fn damaged_files_are_refused_or_consistent(changes in prop::collection::vec((0usize..0x3000, any::<u8>()), 1..8), cut in 0usize..0x3000) {
         let mut file = kernel(&[]);
         for (at, value) in changes {
             let length = file.len();

@@ -1,9 +1,9 @@
 //! Memory maps: odd ones against a slow model, and the rules one by one.
 
-use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::vec;
 use std::vec::Vec;
+use test_property::prelude::*;
 
 use crate::memmap::{Kind, NO_REGION, Region, direct_map_ranges, normalise};
 use crate::memory::{ALLOCATION_LIMIT, Frames, PAGE};
@@ -182,7 +182,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 
 /// Regions on quarter pages, in any order, overlapping, some above 4 GiB.
 fn any_map() -> impl Strategy<Value = Vec<Region>> {
-    proptest::collection::vec(
+    prop::collection::vec(
         (0u64..200, 0u64..60, any_kind(), any::<bool>()).prop_map(|(at, length, kind, high)| {
             let offset = if high { 1 << 32 } else { 0 };
             r(offset + at * 0x400, length * 0x400, kind)
@@ -193,7 +193,7 @@ fn any_map() -> impl Strategy<Value = Vec<Region>> {
 
 proptest! {
     #[test]
-    fn maps_keep_the_rules(firmware in any_map(), screen in proptest::option::of((0u64..200, 1u64..30))) {
+    fn maps_keep_the_rules(firmware in any_map(), screen in prop::option::of((0u64..200, 1u64..30))) {
         let screens: Vec<Region> =
             screen.map(|(at, length)| r(at * 0x400, length * 0x400, Kind::Framebuffer)).into_iter().collect();
         let map = run(&firmware, &[&screens]);
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_never_overlap(firmware in any_map(), sizes in proptest::collection::vec((1u64..6, 12u32..16), 0..40)) {
+    fn frames_never_overlap(firmware in any_map(), sizes in prop::collection::vec((1u64..6, 12u32..16), 0..40)) {
         let map = run(&firmware, &[]);
         let mut frames = Frames::new(&map);
         let mut given: Vec<(u64, u64)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Page tables, read back as the processor would.
 
-use proptest::prelude::*;
 use std::vec;
+use test_property::prelude::*;
 
 use super::ram::Ram;
 use crate::entry::{HHDM_4_LEVEL, HHDM_5_LEVEL, hhdm_base};

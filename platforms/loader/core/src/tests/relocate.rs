@@ -1,8 +1,8 @@
 //! Relocations of position-independent images.
 
-use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
+use test_property::prelude::*;
 
 use super::kernel::{DYNAMIC, Part, RW, RX, elf, words};
 use crate::image::Image;

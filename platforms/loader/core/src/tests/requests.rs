@@ -1,8 +1,8 @@
 //! Request discovery and the paging choice.
 
-use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
+use test_property::prelude::*;
 
 use super::kernel::{request, request_area, words};
 use crate::protocol::{BASE_TAG, END_MARKER, Feature, START_MARKER};
@@ -121,7 +121,7 @@ fn paging_choices() {
 
 proptest! {
     #[test]
-    fn any_image_is_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), cut in 0usize..400) {
+    fn any_image_is_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 0usize..400) {
         let mut image = request_area(6, &[request(Feature::Mp, 0, &[0]), request(Feature::Modules, 1, &[0, 0])]);
         image.extend(bytes);
         let length = image.len();
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn chosen_levels_satisfy_everyone(mode in 0u64..3, max in 0u64..3, min in 0u64..3, five in any::<bool>(), cmax in proptest::option::of(4u8..6), cmin in proptest::option::of(4u8..6)) {
+    fn chosen_levels_satisfy_everyone(mode in 0u64..3, max in 0u64..3, min in 0u64..3, five in any::<bool>(), cmax in prop::option::of(4u8..6), cmin in prop::option::of(4u8..6)) {
         if let Ok(levels) = choose_levels(Some(PagingWish { mode, max, min }), five, cmax, cmin) {
             prop_assert!(u64::from(levels) >= min + 4 && u64::from(levels) <= max + 4);
             prop_assert!(five || levels == 4);

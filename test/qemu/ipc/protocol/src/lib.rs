@@ -9,6 +9,8 @@ pub const EXIT: u16 = 1;
 pub const FAULT: u16 = 2;
 /// Answers.
 pub const PING: u16 = 3;
+/// Answers, then ends with [`EXIT_CODE`] after the nanoseconds in the first word.
+pub const EXIT_LATER: u16 = 4;
 
 /// What a peer that was asked to ends with.
 pub const EXIT_CODE: i64 = 3;
@@ -41,11 +43,19 @@ pub enum Work {
     CallMany = 10,
     /// Answers calls, one entry each.
     Serve = 11,
+    /// Answers calls, and never waits for one in the kernel.
+    Poll = 12,
+    /// Calls the tester again and again, with 64 KiB by address.
+    CallLarge = 13,
+    /// Makes threads that end at once, and joins them.
+    Spawn = 14,
+    /// Calls the kernel with 64 KiB of parameters, many calls an entry, and never waits.
+    Batch = 15,
 }
 
 impl Work {
     /// All of them, by number.
-    pub const ALL: [Work; 12] = [
+    pub const ALL: [Work; 16] = [
         Work::Call,
         Work::Receive,
         Work::AnswerOnce,
@@ -58,5 +68,9 @@ impl Work {
         Work::EchoLarge,
         Work::CallMany,
         Work::Serve,
+        Work::Poll,
+        Work::CallLarge,
+        Work::Spawn,
+        Work::Batch,
     ];
 }

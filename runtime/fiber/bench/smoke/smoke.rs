@@ -1,0 +1,118 @@
+//! The benchmark beside its peers runs, with few operations: every row, every contestant, every form
+//! of output. Nothing here looks at a time.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::{env, fs};
+
+use serde_json::Value;
+
+const ROWS: [&str; 10] = [
+    "spawn_join",
+    "yield",
+    "unbuffered",
+    "bounded1",
+    "bounded1024_1to1",
+    "bounded1024_4to4",
+    "select4",
+    "mutex",
+    "oneshot",
+    "timer_1ms",
+];
+
+fn contestants() -> Vec<String> {
+    env::var("CONTESTANTS").unwrap().split(' ').map(str::to_owned).collect()
+}
+
+/// The names in `NAME=PATH` or `NAME:WORKERS=PATH`.
+fn names() -> Vec<String> {
+    let words = contestants().into_iter().filter(|word| word.contains('='));
+    words.map(|word| word.split(['=', ':']).next().unwrap().to_owned()).collect()
+}
+
+fn drive(words: &[&str]) -> Output {
+    Command::new(env::var("DRIVER").unwrap()).args(contestants()).args(words).output().unwrap()
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env::var("TEST_TMPDIR").unwrap()).join(name)
+}
+
+#[test]
+fn all_rows_in_every_form() {
+    let (json, plot) = (file("figures.jsonl"), file("plot.svg"));
+    let output = drive(&[
+        "--quick",
+        "--reps",
+        "1",
+        "--json",
+        json.to_str().unwrap(),
+        "--plot",
+        plot.to_str().unwrap(),
+    ]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}{errors}");
+
+    let lines = fs::read_to_string(json).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let measured: Vec<(&str, u64)> = lines
+        .iter()
+        .map(|line| (line["row"].as_str().unwrap(), line["workers"].as_u64().unwrap()))
+        .collect();
+    let wanted: Vec<(&str, u64)> = ROWS.iter().flat_map(|row| [(*row, 1), (*row, 2)]).collect();
+    assert_eq!(measured, wanted);
+    let mut seen = BTreeSet::new();
+    for line in &lines {
+        assert!(line["ours_ns"].is_number() && line["ratio_to_best"].is_number(), "{line}");
+        let peers = line["peers"].as_object().unwrap();
+        assert!(!peers.is_empty() && peers.values().all(Value::is_number), "{line}");
+        seen.extend(peers.keys().cloned());
+    }
+    assert_eq!(seen, names().into_iter().skip(1).collect());
+
+    let table: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(table.len(), 1 + 2 * ROWS.len(), "{text}");
+    assert!(text.contains("may leaves out") && text.contains("of 20 rows won"), "{text}");
+    assert!(fs::read_to_string(plot).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn a_part_of_it() {
+    let plot = file("part.svg");
+    let words = ["--quick", "--reps", "2", "--rows", "yield", "--workers", "1", "--peers", "may"];
+    let output = drive(&[&words[..], &["--plot", plot.to_str().unwrap()]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("of 1 rows won") && !text.contains("tokio"), "{text}");
+}
+
+#[test]
+fn bad_words_are_refused() {
+    for (words, answer) in [
+        (&["--rows", "yeild"][..], "the rows are spawn_join"),
+        (&["--reps", "many"], "'many' is not a number"),
+        (&["--fast"], "'--fast' is not understood"),
+        (&["--peers", "erlang"], "the peers are tokio"),
+        (&["--quick", "--rows", "yield", "--plot", "/nowhere/plot.svg"], "/nowhere/plot.svg"),
+    ] {
+        let output = drive(words);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {errors}");
+        assert!(errors.contains(answer), "{words:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_contestant_that_loses_work_is_an_error() {
+    let liar = file("liar");
+    fs::write(&liar, "#!/bin/sh\n[ \"$1\" = --list ] && echo yield || echo cpu_ns 1 sum 7\n")
+        .unwrap();
+    let status = Command::new("chmod").args(["755", liar.to_str().unwrap()]).status().unwrap();
+    assert!(status.success());
+    let contestant = format!("liar={}", liar.display());
+    let output = drive(&["--contestant", &contestant, "--quick", "--rows", "yield"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("liar, yield with 1 workers: the sum is 7"), "{errors}");
+}

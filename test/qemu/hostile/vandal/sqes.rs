@@ -1,0 +1,153 @@
+//! SQEs that are almost right, or none at all.
+
+use super::is_reckless;
+use abi_types::place::{RING_STRIDE, RING_VADDR, STACK_TOP};
+use abi_types::{CapSlot, Opcode, Sqe};
+use capos_rt::Env;
+use core::sync::atomic::AtomicU64;
+use test_ring::Random;
+
+/// What SQEs with a good address point to. Whatever the kernel writes at one of them, up to the limit of
+/// a call, stays in here.
+static BUFFER: [AtomicU64; 20 * 1024] = [const { AtomicU64::new(0) }; 20 * 1024];
+/// Where in it PARKs wait for one another.
+const PARKED_AT: u64 = 96 * 1024;
+/// Where in it other addresses begin, at most.
+const FIRST_BYTES: u64 = 8192;
+
+/// The words of an SQE that decide what is done to what: operation, target, payload, results.
+pub const OPERATION: usize = 0;
+pub const CAP: usize = 2;
+pub const ADDRESS: usize = 4;
+pub const RESULT_ADDRESS: usize = 5;
+
+/// Capabilities that SQEs name.
+pub struct Caps {
+    slots: [CapSlot; 7],
+    park: CapSlot,
+    count: usize,
+}
+
+impl Caps {
+    pub fn of(env: &Env) -> Self {
+        let named = |name| env.caps.named(name).unwrap_or(CapSlot::NONE);
+        let names = ["echo", "own", "self", "timer", "info", "park", "control"];
+        // The thread's own end is for who has nothing to lose.
+        let count = if is_reckless() { names.len() } else { names.len() - 1 };
+        Self { slots: names.map(named), park: named("park"), count }
+    }
+
+    /// A capability that is there, mostly.
+    pub fn any(&self, random: &mut Random) -> u64 {
+        if random.one_in(12) {
+            random.bits()
+        } else {
+            random.of(&self.slots[..self.count]).to_bits()
+        }
+    }
+}
+
+/// The first word of an SQE: any operation but, from a careful vandal, a RELEASE.
+pub fn operation(random: &mut Random) -> u64 {
+    let bits = random.bits();
+    // Half of them without flags and all that, so that they are operations.
+    let bits = if random.one_in(2) { bits } else { bits & 0xf };
+    let is_release = bits as u8 == Opcode::Release as u8;
+    if is_release && !is_reckless() { bits ^ 1 } else { bits }
+}
+
+/// Where a message comes from: the buffer, the ring, nothing, the kernel.
+pub fn source(random: &mut Random) -> u64 {
+    let buffer = BUFFER.as_ptr().expose_provenance() as u64;
+    match random.below(8) {
+        0..4 => buffer + random.below(FIRST_BYTES),
+        4 => RING_VADDR + random.below(1 << 16),
+        5 => random.bits(),
+        6 => 0xffff_8000_0000_0000 | random.bits() >> 20,
+        _ => buffer + PARKED_AT,
+    }
+}
+
+/// Where one goes to: a careful vandal's ring is none of these, for results that fall on an SQE would
+/// make an address of what they say.
+pub fn destination(random: &mut Random) -> u64 {
+    if !is_reckless() {
+        let to = source(random);
+        let is_ring = (RING_VADDR..RING_VADDR + RING_STRIDE).contains(&to);
+        return if is_ring { to ^ 1 << 63 } else { to };
+    }
+    match random.below(16) {
+        0 => anywhere(random),
+        _ => source(random),
+    }
+}
+
+/// An address of this process's own memory: its statics, its first stack, its rings.
+pub fn anywhere(random: &mut Random) -> u64 {
+    let statics = BUFFER.as_ptr().expose_provenance() as u64;
+    match random.below(4) {
+        0 => statics.wrapping_add(random.below(1 << 19)).wrapping_sub(1 << 18),
+        1 => STACK_TOP - 1 - random.below(4096),
+        _ => RING_VADDR + random.below(4) * RING_STRIDE + random.below(1 << 15),
+    }
+}
+
+/// An SQE that is almost right, or no SQE at all.
+pub fn any_sqe(random: &mut Random, caps: &Caps) -> [u64; 8] {
+    if random.one_in(6) {
+        let mut words = core::array::from_fn(|_| random.bits());
+        words[OPERATION] = operation(random);
+        return words;
+    }
+    let opcode = random.of(&[
+        Opcode::Nop,
+        Opcode::Call,
+        Opcode::Call,
+        Opcode::Call,
+        Opcode::Recv,
+        Opcode::Return,
+        Opcode::Release,
+        Opcode::Cancel,
+        Opcode::Park,
+        Opcode::Unpark,
+        Opcode::Yield,
+        Opcode::Finish,
+    ]);
+    let mut made = Sqe {
+        opcode: opcode as u8,
+        flags: if random.one_in(2) { 0 } else { random.bits() as u8 & 0b1_0111 },
+        method: random.below(4) as u16,
+        length: random.of(&[0, 8, 16, 100, 128, 129, 4096, 70_000]),
+        // Few names, so that CANCEL finds something.
+        user_data: random.below(16),
+        cap: caps.any(random),
+        arg: random.below(16),
+        ..Sqe::default()
+    };
+    match opcode {
+        Opcode::Call | Opcode::Recv | Opcode::Return => {
+            made.buffer = random.below(70) as u16;
+            let odd = random.bits();
+            made.arg = random.of(&[0, 0, 0, 1 << 32, 2 << 32, odd]);
+            if made.flags & 1 << 2 != 0 {
+                (made.address, made.buffer) = (source(random), 0);
+            }
+            if made.flags & 1 << 4 != 0 {
+                made.result_address = destination(random);
+                made.result_capacity = random.of(&[0, 64, 4096, 1 << 20]);
+            }
+        }
+        Opcode::Park | Opcode::Unpark => {
+            (made.flags, made.method, made.length) = (0, 0, 0);
+            made.cap = caps.park.to_bits();
+            made.arg = source(random) & !3;
+            made.address = random.below(2);
+            made.result_address = if opcode == Opcode::Park { random.below(100_000) } else { 0 };
+        }
+        // A careful vandal keeps its capabilities, or there would soon be nothing left to call. What it
+        // writes is never a RELEASE, whatever the rest of the SQE becomes.
+        Opcode::Release if !is_reckless() => made.opcode = Opcode::Finish as u8,
+        _ => {}
+    }
+    zerocopy::transmute!(made)
+}
