@@ -66,10 +66,10 @@ mod observe;
 mod packet;
 #[cfg(not(loom))]
 mod pool;
-#[cfg(target_os = "none")]
-pub mod ring;
 #[cfg(not(loom))]
 mod prefetch;
+#[cfg(target_os = "none")]
+pub mod ring;
 #[cfg(not(loom))]
 mod root;
 #[cfg(not(loom))]
