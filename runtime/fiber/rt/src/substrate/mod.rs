@@ -59,7 +59,7 @@ impl core::fmt::Display for SystemError {
                  one with capos_heap::heap!, or fibers smaller stacks with Builder::stack_bytes"
             ),
             Self::Capability(interface) => {
-                write!(out, "the program has no {interface}: its manifest must grant one")
+                write!(out, "the program has no {interface}: its manifest must grant it")
             }
         }
     }

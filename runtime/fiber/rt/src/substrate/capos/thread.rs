@@ -57,7 +57,7 @@ fn begin(env: &Env) -> i64 {
 pub fn spawn(f: Box<dyn FnOnce() + Send>) -> Result<Running, SystemError> {
     let env = local::env().ok_or(SystemError::Thread(0))?;
     let threads = Threads::of(&env.caps)
-        .map_err(|_| SystemError::Capability("ThreadSpawner and ThreadControl"))?;
+        .map_err(|_| SystemError::Capability("ThreadSpawner with ThreadControl"))?;
     space(&env.caps).ok_or(SystemError::Capability("ParkSpace"))?;
     let stack = stack()?;
     let closure = Box::into_raw(Box::new(f));
