@@ -57,7 +57,7 @@ pub fn spin_hint() {
 
 #[cfg(shuttle)]
 pub use {
-    schedules::explore,
+    schedules::{explore, random},
     shuttle::sync::{Arc, Mutex, MutexGuard},
     shuttle::thread,
 };
@@ -66,5 +66,5 @@ pub use {
 pub use {
     loom::sync::{Arc, Mutex, MutexGuard},
     loom::thread,
-    model::{explore, model},
+    model::{explore, model, random},
 };

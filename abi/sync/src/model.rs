@@ -1,9 +1,23 @@
 //! Runs a model and says how far it looked.
 
+use core::cell::Cell;
 use core::time::Duration;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+std::thread_local! {
+    /// Numbers drawn in the execution that runs. Of the thread that runs the model: all of its
+    /// threads are on this one.
+    static DRAWN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A number for code that chooses at random: the least and the greatest in turn, in the order in
+/// which the threads of an execution ask. What each of them gets is so a matter of the schedule.
+pub fn random() -> u64 {
+    let drawn = DRAWN.replace(DRAWN.get() + 1);
+    if drawn.is_multiple_of(2) { 0 } else { u64::MAX }
+}
 
 /// As [`explore`], under the name of the running test.
 pub fn model(f: impl Fn() + Sync + Send + 'static) {
@@ -30,6 +44,7 @@ pub fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
     let began = Instant::now();
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
+        DRAWN.set(0);
         f();
     });
     let verdict = if began.elapsed() < limit { "all of them" } else { "bounded by time" };

@@ -1,5 +1,6 @@
 //! Runs a model under one random schedule after the other; each has a number.
 
+use shuttle::rand::{RngCore, thread_rng};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use std::io::Write;
@@ -54,6 +55,11 @@ fn run(name: &str, seed: u64, f: fn()) {
     // Relaxed accesses are taken for sequential ones: orders are loom's part.
     config.silence_warnings = true;
     Runner::new(RandomScheduler::new_from_seed(running.seed, 1), config).run(f);
+}
+
+/// A number for code that chooses at random: part of the schedule, so that its seed says it too.
+pub fn random() -> u64 {
+    thread_rng().next_u64()
 }
 
 /// Runs `f` under the `kept` schedules, which failed once, then under `count` others, and prints
