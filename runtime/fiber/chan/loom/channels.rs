@@ -1,7 +1,7 @@
-//! Channels, the real ones: send, receive, close, time-out and select race, and no value is lost,
+//! Channels, the real ones: send, receive, close and time-out race, and no value is lost,
 //! doubled or left behind.
 use abi_sync::{explore, thread};
-use fiber_chan::{Receiver, RecvError, RecvTimeoutError, Select, SendError, bounded, oneshot};
+use fiber_chan::{RecvError, RecvTimeoutError, SendError, bounded, oneshot};
 use fiber_rt::{Defect, plant};
 
 const SOON: core::time::Duration = core::time::Duration::from_nanos(1);
@@ -162,80 +162,6 @@ fn a_timeout_loses_no_value() {
 fn mutant_delivery_without_a_decision_is_caught() {
     plant(Defect::DeliversWithoutDeciding);
     explore("mutant: deliver without deciding", timeout_against_send);
-}
-
-/// One waits for two channels; both get a value. One is taken, the other stays where it is.
-fn select_losers() {
-    let (tx1, rx1) = bounded(1);
-    let (tx2, rx2) = bounded(1);
-    let senders =
-        [thread::spawn(move || tx1.send(1).unwrap()), thread::spawn(move || tx2.send(2).unwrap())];
-    let mut set = Select::new();
-    set.recv(&rx1);
-    set.recv(&rx2);
-    let chosen = set.select().unwrap();
-    let (first, other) = match chosen.index() {
-        0 => (chosen.recv(&rx1), &rx2),
-        _ => (chosen.recv(&rx2), &rx1),
-    };
-    drop(set);
-    let second = other.recv();
-    assert_eq!(first.unwrap() + second.expect("the loser's value is lost"), 3);
-    senders.into_iter().for_each(|sender| sender.join().unwrap());
-}
-
-#[test]
-fn a_select_takes_one_and_leaves_the_other() {
-    explore("select losers", select_losers);
-}
-
-#[test]
-#[should_panic(expected = "the loser's value is lost")]
-fn mutant_commitment_that_is_kept_is_caught() {
-    plant(Defect::KeepsCommitment);
-    explore("mutant: commitment kept", select_losers);
-}
-
-/// A sender that selects meets a receiver, plain or selecting.
-fn selecting_sender(receive: fn(&Receiver<u32>) -> Result<u32, RecvError>) {
-    let (tx, rx) = bounded(0);
-    let sender = thread::spawn(move || {
-        let mut set = Select::new();
-        set.send(&tx);
-        set.select().unwrap().send(&tx, 5)
-    });
-    assert_eq!(receive(&rx), Ok(5));
-    assert_eq!(sender.join().unwrap(), Ok(()));
-}
-
-fn selecting(rx: &Receiver<u32>) -> Result<u32, RecvError> {
-    let mut set = Select::new();
-    set.recv(rx);
-    set.select().unwrap().recv(rx)
-}
-
-#[test]
-fn a_selecting_sender_meets_a_receiver() {
-    explore("selecting sender", || selecting_sender(Receiver::recv));
-}
-
-#[test]
-#[should_panic(expected = "maximum number of branches")]
-fn mutant_commitment_nobody_hears_of_leaves_a_receiver() {
-    plant(Defect::CommitsWithoutWaking);
-    explore("mutant: silent commitment", || selecting_sender(Receiver::recv));
-}
-
-#[test]
-fn two_selects_meet() {
-    explore("two selects", || selecting_sender(selecting));
-}
-
-#[test]
-#[should_panic(expected = "maximum number of branches")]
-fn mutant_commitment_nobody_hears_of_leaves_a_select() {
-    plant(Defect::CommitsWithoutWaking);
-    explore("mutant: silent commitment, two selects", || selecting_sender(selecting));
 }
 
 /// One value for one receiver, or the sender is gone.

@@ -117,7 +117,7 @@ fn what_is_accepted_arrives_once() {
 #[test]
 #[should_panic(expected = "exceeded max_steps")]
 fn mutant_commitment_that_is_kept() {
-    plant(Defect::KeepsCommitment);
+    plant(Defect::CommitsUndecided);
     explore("mutant: commitment kept", &[], SCHEDULES, mixed);
 }
 

@@ -56,26 +56,30 @@ impl<T> Chan<T> {
 
     fn send_waiting(&self, value: T, deadline_ns: Option<u64>) -> Result<(), (T, Ended)> {
         let mut value = ManuallyDrop::new(value);
-        let node = Waiter::plain(ptr::from_mut(&mut value).cast());
+        // From here on the value is reached by this pointer alone, here and by others.
+        let slot = &raw mut value;
+        let node = Waiter::plain(slot.cast());
         let mut done = None;
-        let slot = ptr::from_mut(&mut value);
         let publish = |wait: &Wait| {
-            self.state.with(|state| {
+            let told = self.state.with(|state| {
                 // SAFETY: the value moves into the channel, or comes back.
-                match state.send(unsafe { ManuallyDrop::take(&mut *slot) }) {
+                match state.send(ManuallyDrop::into_inner(unsafe { slot.read() })) {
                     Sent::Full(back) => {
                         // SAFETY: the slot's value has been moved out.
                         unsafe { slot.write(ManuallyDrop::new(back)) };
                         // SAFETY: out of the list before this function ends: taken by whoever
                         // completes the wait, or below.
-                        unsafe { state.link_sender(&node, wait) };
-                        return true;
+                        return unsafe { state.link_sender(&node, wait) };
                     }
                     Sent::Done(waker) => done = Some(Ok(waker)),
                     Sent::Closed(back) => done = Some(Err(back)),
                 }
-                false
-            })
+                None
+            });
+            if let Some(waker) = told {
+                waker.wake();
+            }
+            done.is_none()
         };
         let unlink = |outcome| {
             if outcome != Outcome::Data(0) {
@@ -102,8 +106,8 @@ impl<T> Chan<T> {
             Some(Outcome::Timeout) => Ended::Timeout,
             Some(Outcome::Cancelled) => Ended::Cancelled,
         };
-        // Nobody took the value.
-        Err((ManuallyDrop::into_inner(value), ended))
+        // SAFETY: nobody took the value.
+        Err((ManuallyDrop::into_inner(unsafe { slot.read() }), ended))
     }
 
     /// The value that was committed to the receiver `me`, as soon as it is there; `None` if it was
@@ -165,18 +169,21 @@ impl<T> Chan<T> {
         loop {
             let mut got = Got::Empty;
             let publish = |wait: &Wait| {
-                self.state.with(|state| {
+                let told = self.state.with(|state| {
                     if !is_planted(Defect::LinksWithoutLooking) {
                         got = state.recv(me);
                     }
-                    let is_linked = matches!(got, Got::Empty);
-                    if is_linked {
-                        // SAFETY: out of the list before this function ends: taken by whoever
-                        // completes the wait, or below.
-                        unsafe { state.link_receiver(&node, wait) };
+                    if !matches!(got, Got::Empty) {
+                        return None;
                     }
-                    is_linked
-                })
+                    // SAFETY: out of the list before this function ends: taken by whoever
+                    // completes the wait, or below.
+                    unsafe { state.link_receiver(&node, wait) }
+                });
+                if let Some(waker) = told {
+                    waker.wake();
+                }
+                matches!(got, Got::Empty)
             };
             let unlink = |outcome| {
                 if matches!(outcome, Outcome::Timeout | Outcome::Cancelled) {

@@ -141,6 +141,24 @@ recv_error! {
     }
 }
 
+recv_error! {
+    /// Why `try_ready` found nothing.
+    TryReadyError {
+        /// No operation is ready.
+        WouldBlock => "all operations would block",
+    }
+}
+
+recv_error! {
+    /// Why `ready`, with or without an end, found nothing.
+    ReadyTimeoutError {
+        /// The time is over.
+        Timeout => "timed out waiting for an operation to be ready",
+        /// The fiber that waited has been cancelled.
+        Cancelled => "the waiting fiber was cancelled",
+    }
+}
+
 impl<T> SendTimeoutError<T> {
     /// Whether the time was over.
     pub fn is_timeout(&self) -> bool {

@@ -16,23 +16,29 @@
 
 extern crate alloc;
 
+mod arm;
 mod buffer;
 mod chan;
+mod commit;
 mod ends;
 mod error;
 pub mod oneshot;
 mod select;
 mod select_macro;
+mod selected;
 mod state;
 mod timer;
 mod waiter;
 
 pub use ends::{IntoIter, Iter, Receiver, Sender, TryIter, bounded, unbounded};
 pub use error::{
-    RecvError, RecvTimeoutError, SelectTimeoutError, SendError, SendTimeoutError, TryRecvError,
-    TrySelectError, TrySendError,
+    ReadyTimeoutError, RecvError, RecvTimeoutError, SelectTimeoutError, SendError,
+    SendTimeoutError, TryReadyError, TryRecvError, TrySelectError, TrySendError,
 };
-pub use select::{Select, SelectedOperation};
+pub use select::Select;
+pub use selected::SelectedOperation;
+#[cfg(loom)]
+pub use timer::{Tell, told};
 pub use timer::{after, at, never, tick};
 
 /// What `select!` says to a receive arm when the fiber was cancelled.

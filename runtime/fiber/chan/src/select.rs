@@ -1,179 +1,65 @@
 //! Select: waits for several channel operations and commits to one.
 //!
-//! One outcome word decides the whole wait. An arm that is found ready while others are linked is
-//! committed first and then decides; if another arm was faster the commitment is taken back. The
-//! losers are unlinked, each under its own lock, before select returns. Between the choice of a send
-//! and its completion the place it will use is kept: others find it taken.
+//! First each arm is looked at and the first one that is ready is committed to, linked nowhere. If none
+//! is, the arms are linked one after the other, and one outcome word decides the whole wait. An arm that
+//! is found ready by then is not committed to before the word is decided for it; from then on nobody else
+//! can commit this select, and if the other side is gone by then it begins anew. The losers are unlinked,
+//! each under its own lock, before select returns. So no commitment is ever taken back because another
+//! arm was faster, and nobody who waits owes another one its wake.
 
 use core::fmt;
-use core::marker::PhantomData;
 use core::ptr;
+use core::time::Duration;
 
 use alloc::vec::Vec;
 
 use arrayvec::ArrayVec;
 use fiber_core::Outcome;
-use fiber_rt::{
-    Defect, Instant, Node, Wait, Waker, What, consume_budget, current_id, is_planted, random, wait,
-};
+use fiber_rt::{Defect, Instant, Node, Wait, What, consume_budget, is_planted, random, wait};
 
-use crate::ends::{Flavor, Receiver, Sender};
-use crate::error::{RecvError, SelectTimeoutError, SendError, TrySelectError};
-use crate::state::{Commit, State};
-use crate::waiter::{Waiter, Wakers};
+use crate::arm::{Arm, Chosen, Found};
+use crate::ends::{Receiver, Sender};
+use crate::error::{ReadyTimeoutError, SelectTimeoutError, TryReadyError, TrySelectError};
+use crate::selected::SelectedOperation;
+use crate::waiter::Waiter;
 
 /// Arms that need no allocation.
 const FEW: usize = 8;
 
-/// What an arm of any type can do.
-trait Arm {
-    /// Commits if ready.
-    fn commit(&self, me: usize) -> Ready;
-    /// Commits if ready, else links.
-    ///
-    /// # Safety
-    /// The node stays where it is until it is unlinked.
-    unsafe fn commit_or_link(&self, me: usize, node: &Node<Waiter>, wait: &Wait) -> Ready;
-    /// Takes a commitment back.
-    fn undo(&self, me: usize);
-    /// Unlinks, if it is linked.
-    fn unlink(&self, node: &Node<Waiter>);
-    /// When it gets ready by itself.
-    fn due_ns(&self) -> Option<u64>;
-    /// By what a selected operation is told from others.
-    fn address(&self) -> *const ();
-}
-
-/// How an arm was found.
-enum Ready {
-    No,
-    Yes(Option<Waker>),
-    /// A timer's value, by its time.
-    Time(u64),
-    Closed,
-}
-
-impl Ready {
-    fn of(commit: Commit) -> Self {
-        match commit {
-            Commit::No => Self::No,
-            Commit::Yes(waker) => Self::Yes(waker),
-            Commit::Closed => Self::Closed,
-        }
-    }
-}
-
-impl<T> Arm for Receiver<T> {
-    fn commit(&self, me: usize) -> Ready {
-        match &self.flavor {
-            Flavor::Chan(chan) => Ready::of(chan.state.with(|state| state.commit_recv(me))),
-            Flavor::Timer(source) => {
-                source.take(Instant::now().as_ns()).map_or(Ready::No, Ready::Time)
-            }
-            Flavor::Never => Ready::No,
-        }
-    }
-
-    unsafe fn commit_or_link(&self, me: usize, node: &Node<Waiter>, wait: &Wait) -> Ready {
-        let Flavor::Chan(chan) = &self.flavor else { return self.commit(me) };
-        chan.state.with(|state| {
-            let commit = state.commit_recv(me);
-            if matches!(commit, Commit::No) {
-                // SAFETY: by the caller.
-                unsafe { state.link_receiver(node, wait) };
-            }
-            Ready::of(commit)
-        })
-    }
-
-    fn undo(&self, me: usize) {
-        let Some(chan) = self.chan() else { return };
-        // A value that was promised comes first; a promise that was revoked leaves nothing to undo.
-        if let Some(value) = chan.take_committed(me)
-            && let Some(waker) = chan.state.with(|state| state.put_back(value))
-        {
-            waker.wake();
-        }
-    }
-
-    fn unlink(&self, node: &Node<Waiter>) {
-        if let Some(chan) = self.chan() {
-            // SAFETY: linked as a receiver here, if at all.
-            chan.state.with(|state| unsafe { state.unlink_receiver(node) });
-        }
-    }
-
-    fn due_ns(&self) -> Option<u64> {
-        match &self.flavor {
-            Flavor::Timer(source) => Some(source.next_ns()).filter(|next| *next != u64::MAX),
-            Flavor::Chan(_) | Flavor::Never => None,
-        }
-    }
-
-    fn address(&self) -> *const () {
-        ptr::from_ref(self).cast()
-    }
-}
-
-impl<T> Arm for Sender<T> {
-    fn commit(&self, me: usize) -> Ready {
-        Ready::of(self.chan.state.with(|state| state.commit_send(me)))
-    }
-
-    unsafe fn commit_or_link(&self, me: usize, node: &Node<Waiter>, wait: &Wait) -> Ready {
-        self.chan.state.with(|state| {
-            let commit = state.commit_send(me);
-            if matches!(commit, Commit::No) {
-                // SAFETY: by the caller.
-                unsafe { state.link_sender(node, wait) };
-            }
-            Ready::of(commit)
-        })
-    }
-
-    fn undo(&self, me: usize) {
-        self.chan.state.with(|state: &mut State<T>| state.revoke(me)).wake();
-    }
-
-    fn unlink(&self, node: &Node<Waiter>) {
-        // SAFETY: linked as a sender here, if at all.
-        self.chan.state.with(|state| unsafe { state.unlink_sender(node) }).wake();
-    }
-
-    fn due_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn address(&self) -> *const () {
-        ptr::from_ref(self).cast()
-    }
-}
-
-/// How an operation was selected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chosen {
-    Committed,
-    Time(u64),
-    Closed,
+/// An arm and its index.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    index: usize,
+    arm: &'a dyn Arm,
 }
 
 /// A set of operations to choose from.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Select<'a> {
-    few: ArrayVec<&'a dyn Arm, FEW>,
-    more: Vec<&'a dyn Arm>,
-    removed: u64,
+    few: ArrayVec<Entry<'a>, FEW>,
+    /// All of them, once they are more than few.
+    more: Vec<Entry<'a>>,
+    next_index: usize,
+    is_biased: bool,
 }
 
-/// An operation that was chosen; it is completed with the channel it was added with.
-#[must_use = "a selected operation has to be completed"]
-pub struct SelectedOperation<'a> {
-    index: usize,
-    chosen: Chosen,
-    me: usize,
-    arm: &'a dyn Arm,
-    /// It belongs to the fiber that selected.
-    marker: PhantomData<*const ()>,
+// SAFETY: a set holds ends of channels by reference and moves their values, but looks at none and drops
+// none; a value is only given out with the end itself, which has to be where it is asked for.
+unsafe impl Send for Select<'_> {}
+// SAFETY: a shared set does nothing.
+unsafe impl Sync for Select<'_> {}
+
+/// How a wait ended.
+enum Ended {
+    /// By the select itself, which found the arm at this place so.
+    Found(usize, Found),
+    /// By the other side of the arm at this place.
+    Data(usize),
+    Closed(usize),
+    /// An arm is ready by its own time.
+    Due,
+    Timeout,
+    Cancelled,
 }
 
 impl<'a> Select<'a> {
@@ -182,20 +68,22 @@ impl<'a> Select<'a> {
         Self::default()
     }
 
+    /// An empty set that prefers the operations that were added first.
+    pub fn new_biased() -> Self {
+        Self { is_biased: true, ..Self::default() }
+    }
+
     fn add(&mut self, arm: &'a dyn Arm) -> usize {
-        let index = self.len();
-        if self.few.try_push(arm).is_err() {
-            self.more.push(arm);
+        let index = self.next_index;
+        self.next_index += 1;
+        let entry = Entry { index, arm };
+        if !self.more.is_empty() {
+            self.more.push(entry);
+        } else if self.few.try_push(entry).is_err() {
+            self.more.extend(self.few.drain(..));
+            self.more.push(entry);
         }
         index
-    }
-
-    fn len(&self) -> usize {
-        self.few.len() + self.more.len()
-    }
-
-    fn arm(&self, index: usize) -> Option<&'a dyn Arm> {
-        self.few.get(index).or_else(|| self.more.get(index.checked_sub(FEW)?)).copied()
     }
 
     /// Adds a send; returns its index.
@@ -209,121 +97,174 @@ impl<'a> Select<'a> {
     }
 
     /// Takes an operation out; the indices of the others stay.
+    ///
+    /// # Panics
+    /// If none has this index, or if it has been taken out.
     pub fn remove(&mut self, index: usize) {
-        if index < 64 {
-            self.removed |= 1 << index;
+        let place = self.entries().iter().position(|entry| entry.index == index);
+        assert!(place.is_some(), "no operation has the index {index}");
+        if let Some(place) = place {
+            // In order: for one that is biased.
+            match self.more.is_empty() {
+                true => _ = self.few.remove(place),
+                false => _ = self.more.remove(place),
+            }
         }
     }
 
-    /// The operations in an order that begins anywhere.
-    fn arms(&self) -> impl Iterator<Item = (usize, &'a dyn Arm)> {
-        let count = self.len();
-        let start = if count > 1 { random() as usize % count } else { 0 };
-        (0..count)
-            .map(move |turn| (start + turn) % count.max(1))
-            .filter(|index| *index >= 64 || self.removed >> index & 1 == 0)
-            .filter_map(|index| Some((index, self.arm(index)?)))
+    fn entries(&self) -> &[Entry<'a>] {
+        if self.more.is_empty() { &self.few } else { &self.more }
     }
 
-    fn selected(&self, index: usize, chosen: Chosen, me: usize) -> Option<SelectedOperation<'a>> {
-        let arm = self.arm(index)?;
-        Some(SelectedOperation { index, chosen, me, arm, marker: PhantomData })
-    }
-
-    fn look(&self, me: usize) -> Option<SelectedOperation<'a>> {
-        for (index, arm) in self.arms() {
-            let chosen = match arm.commit(me) {
-                Ready::No => continue,
-                Ready::Yes(waker) => {
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
-                    Chosen::Committed
-                }
-                Ready::Time(time_ns) => Chosen::Time(time_ns),
-                Ready::Closed => Chosen::Closed,
-            };
-            return self.selected(index, chosen, me);
+    /// Goes through the arms, each of those left as likely as the other to be next, until `f` finds
+    /// something.
+    #[inline]
+    fn draw<R>(&mut self, mut f: impl FnMut(Entry<'a>) -> Option<R>) -> Option<R> {
+        let is_biased = self.is_biased;
+        let entries = if self.more.is_empty() { &mut *self.few } else { &mut *self.more };
+        let left = entries.len();
+        let mut seed = if is_biased || left < 2 { 0 } else { random() };
+        for place in 0..left {
+            let choice = ((seed >> 32) * (left - place) as u64) >> 32;
+            entries.swap(place, place + choice as usize);
+            if !is_biased {
+                // Knuth's, for the upper half.
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            }
+            if let Some(found) = entries.get(place).and_then(|entry| f(*entry)) {
+                return Some(found);
+            }
         }
         None
     }
 
-    fn wait(&self, deadline_ns: Option<u64>) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
+    #[inline]
+    fn look(&mut self, me: usize) -> Option<SelectedOperation<'a>> {
+        self.draw(|entry| {
+            let chosen = match entry.arm.commit(me) {
+                Found::Chosen(chosen) => chosen,
+                Found::Promised => entry.arm.accept(me, None)?,
+                Found::Nothing | Found::Lost | Found::Missed => return None,
+            };
+            Some(SelectedOperation::new(entry.index, chosen, entry.arm))
+        })
+    }
+
+    /// By what others tell this select from another.
+    fn id(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// Links the arms with `link` and waits.
+    fn park(
+        &self,
+        nodes: &[Node<Waiter>],
+        deadline_ns: Option<u64>,
+        link: impl Fn(&dyn Arm, &Node<Waiter>, &Wait) -> Found,
+    ) -> Ended {
+        let arms = || self.entries().iter().map(|entry| entry.arm).zip(nodes).enumerate();
+        let until_ns = arms().filter_map(|(_, (arm, _))| arm.due_ns()).chain(deadline_ns).min();
+        let mut own = None;
+        let unlink = |but: Option<usize>| {
+            for (place, (arm, node)) in arms() {
+                if Some(place) != but {
+                    arm.unlink(node);
+                }
+            }
+        };
+        let publish = |wait: &Wait| {
+            for (place, (arm, node)) in arms() {
+                match link(arm, node, wait) {
+                    Found::Nothing => {}
+                    // Whoever decided it wakes.
+                    Found::Lost => return true,
+                    found => {
+                        own = Some((place, found));
+                        // Those that were linked before it, while the wait is there.
+                        unlink(Some(place));
+                        return false;
+                    }
+                }
+            }
+            true
+        };
+        // Whoever decided for an arm has unlinked it.
+        let settle = |outcome| match outcome {
+            Outcome::Data(place) | Outcome::Closed(place) => unlink(Some(place as usize)),
+            Outcome::Timeout | Outcome::Cancelled => unlink(None),
+        };
+        match wait(What::Select, ptr::from_ref(self).cast(), until_ns, publish, settle) {
+            None => own.map_or(Ended::Due, |(place, found)| Ended::Found(place, found)),
+            Some(Outcome::Data(place)) => Ended::Data(place as usize),
+            Some(Outcome::Closed(place)) => Ended::Closed(place as usize),
+            Some(Outcome::Timeout) if until_ns == deadline_ns => Ended::Timeout,
+            Some(Outcome::Timeout) => Ended::Due,
+            Some(Outcome::Cancelled) => Ended::Cancelled,
+        }
+    }
+
+    /// A node for each arm, made by `make` of the select's id and the arm's place, for `f`.
+    fn with_nodes<R>(
+        &self,
+        make: fn(usize, u32) -> Node<Waiter>,
+        f: impl FnOnce(&[Node<Waiter>]) -> R,
+    ) -> R {
+        let nodes = (0..self.entries().len() as u32).map(|place| make(self.id(), place));
+        if self.more.is_empty() {
+            f(&nodes.collect::<ArrayVec<_, FEW>>())
+        } else {
+            f(&nodes.collect::<Vec<_>>())
+        }
+    }
+
+    /// One wait; `None` if it is to begin anew.
+    fn wait_once(
+        &self,
+        me: usize,
+        deadline_ns: Option<u64>,
+    ) -> Result<Option<SelectedOperation<'a>>, SelectTimeoutError> {
+        self.with_nodes(Waiter::select, |nodes| {
+            let link = |arm: &dyn Arm, node: &Node<Waiter>, wait: &Wait| {
+                // SAFETY: unlinked by `park`, before the nodes go.
+                unsafe { arm.commit_or_link(me, node, wait) }
+            };
+            let selected = |place: usize, choose: &dyn Fn(&dyn Arm) -> Option<Chosen>| {
+                let entry = self.entries().get(place)?;
+                Some(SelectedOperation::new(entry.index, choose(entry.arm)?, entry.arm))
+            };
+            Ok(match self.park(nodes, deadline_ns, link) {
+                Ended::Found(place, Found::Promised) => {
+                    selected(place, &|arm| arm.accept(me, None))
+                }
+                Ended::Found(place, Found::Chosen(chosen)) => {
+                    let entry = self.entries().get(place);
+                    entry.map(|entry| SelectedOperation::new(entry.index, chosen, entry.arm))
+                }
+                Ended::Data(place) => selected(place, &|arm| arm.accept(me, nodes.get(place))),
+                Ended::Closed(place) => selected(place, &|_| Some(Chosen::Closed)),
+                Ended::Found(..) | Ended::Due => None,
+                Ended::Timeout => return Err(SelectTimeoutError::Timeout),
+                Ended::Cancelled => return Err(SelectTimeoutError::Cancelled),
+            })
+        })
+    }
+
+    #[inline]
+    fn wait(
+        &mut self,
+        deadline_ns: Option<u64>,
+    ) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
         consume_budget();
-        let me = current_id();
+        let me = self.id();
         loop {
             if let Some(selected) = self.look(me) {
                 return Ok(selected);
             }
-            let nodes: ArrayVec<Node<Waiter>, FEW> =
-                (0..self.few.len()).map(|arm| Waiter::select(me, arm as u32)).collect();
-            let more: Vec<Node<Waiter>> =
-                (0..self.more.len()).map(|arm| Waiter::select(me, (FEW + arm) as u32)).collect();
-            let node =
-                |index: usize| nodes.get(index).or_else(|| more.get(index.checked_sub(FEW)?));
-            let until_ns = self.arms().filter_map(|(_, arm)| arm.due_ns()).chain(deadline_ns).min();
-            let mut own = None;
-            let mut wake = None;
-            let mut lost: Option<&dyn Arm> = None;
-            let at = ptr::from_ref(self).cast();
-            let unlink = || {
-                for (index, arm) in self.arms() {
-                    if let Some(node) = node(index) {
-                        arm.unlink(node);
-                    }
-                }
-            };
-            let publish = |wait: &Wait| {
-                for (index, arm) in self.arms() {
-                    let Some(node) = node(index) else { continue };
-                    // SAFETY: unlinked below, before the nodes go.
-                    let chosen = match unsafe { arm.commit_or_link(me, node, wait) } {
-                        Ready::No => continue,
-                        Ready::Yes(waker) => {
-                            wake = waker;
-                            Chosen::Committed
-                        }
-                        Ready::Time(time_ns) => Chosen::Time(time_ns),
-                        Ready::Closed => Chosen::Closed,
-                    };
-                    let is_won = wait.decide(Outcome::Data(index as u32));
-                    if is_won {
-                        // Those that were linked before it, while the wait is there.
-                        unlink();
-                        own = Some((index, chosen));
-                    } else if chosen == Chosen::Committed {
-                        lost = Some(arm);
-                    }
-                    return !is_won;
-                }
-                true
-            };
-            let outcome = wait(What::Select, at, until_ns, publish, |_| unlink());
-            if let Some(waker) = wake
-                && !is_planted(Defect::CommitsWithoutWaking)
-            {
-                Waker::wake(waker);
-            }
-            if let Some(arm) = lost
-                && !is_planted(Defect::KeepsCommitment)
-            {
-                arm.undo(me);
-            }
-            let selected = match outcome {
-                None => own.and_then(|(index, chosen)| self.selected(index, chosen, me)),
-                Some(Outcome::Data(arm)) => self.selected(arm as usize, Chosen::Committed, me),
-                Some(Outcome::Closed(arm)) => self.selected(arm as usize, Chosen::Closed, me),
-                Some(Outcome::Cancelled) => return Err(SelectTimeoutError::Cancelled),
-                Some(Outcome::Timeout) => {
-                    let is_over = |deadline| Instant::now().as_ns() >= deadline;
-                    if deadline_ns.is_some_and(is_over) {
-                        return self.look(me).ok_or(SelectTimeoutError::Timeout);
-                    }
-                    None
-                }
-            };
-            if let Some(selected) = selected {
-                return Ok(selected);
+            match self.wait_once(me, deadline_ns) {
+                Ok(Some(selected)) => return Ok(selected),
+                Ok(None) => {}
+                // It may have got ready at the last moment.
+                Err(error) => return self.look(me).ok_or(error),
             }
         }
     }
@@ -336,15 +277,16 @@ impl<'a> Select<'a> {
     /// Chooses an operation that is ready now.
     pub fn try_select(&mut self) -> Result<SelectedOperation<'a>, TrySelectError> {
         consume_budget();
-        self.look(current_id()).ok_or(TrySelectError::WouldBlock)
+        let me = self.id();
+        self.look(me).ok_or(TrySelectError::WouldBlock)
     }
 
     /// As `select`, for no longer than `timeout`.
     pub fn select_timeout(
         &mut self,
-        timeout: core::time::Duration,
+        timeout: Duration,
     ) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
-        self.wait(Some((Instant::now() + timeout).as_ns()))
+        self.select_deadline(Instant::now() + timeout)
     }
 
     /// As `select`, until `deadline`.
@@ -354,72 +296,69 @@ impl<'a> Select<'a> {
     ) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
         self.wait(Some(deadline.as_ns()))
     }
-}
 
-impl SelectedOperation<'_> {
-    /// The index of the operation.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    fn complete(self, end: *const ()) -> (Chosen, usize) {
-        let this = core::mem::ManuallyDrop::new(self);
-        assert!(
-            ptr::eq(this.arm.address(), end),
-            "a selected operation is completed with the channel it was added with"
-        );
-        (this.chosen, this.me)
-    }
-
-    /// Completes a receive.
-    ///
-    /// # Panics
-    /// If `receiver` is not the one that was added.
-    pub fn recv<T>(self, receiver: &Receiver<T>) -> Result<T, RecvError> {
-        match (self.complete(receiver.address()), &receiver.flavor) {
-            ((Chosen::Time(time_ns), _), Flavor::Timer(source)) => Ok(source.value(time_ns)),
-            ((Chosen::Committed, me), Flavor::Chan(chan)) => match chan.take_committed(me) {
-                Some(value) => Ok(value),
-                // The sender took its commitment back.
-                None => receiver.recv(),
-            },
-            _ => Err(RecvError::Disconnected),
-        }
-    }
-
-    /// Completes a send.
-    ///
-    /// # Panics
-    /// If `sender` is not the one that was added.
-    pub fn send<T>(self, sender: &Sender<T>, value: T) -> Result<(), SendError<T>> {
-        match self.complete(sender.address()) {
-            (Chosen::Committed, me) => {
-                let wakers: Wakers = sender.chan.state.with(|state| state.fulfil(me, value));
-                wakers.wake();
-                Ok(())
+    fn wait_ready(&mut self, deadline_ns: Option<u64>) -> Result<usize, ReadyTimeoutError> {
+        loop {
+            if let Ok(index) = self.try_ready() {
+                return Ok(index);
             }
-            _ => Err(SendError::Disconnected(value)),
+            let link = |arm: &dyn Arm, node: &Node<Waiter>, wait: &Wait| {
+                // SAFETY: unlinked by `park`, before the nodes go.
+                if unsafe { arm.watch(node, wait) } {
+                    Found::Nothing
+                } else if wait.decide(Outcome::Data(node.value.arm)) {
+                    Found::Missed
+                } else {
+                    Found::Lost
+                }
+            };
+            let ended = self.with_nodes(Waiter::watch, |nodes| self.park(nodes, deadline_ns, link));
+            let place = match ended {
+                Ended::Found(place, _) => place,
+                Ended::Data(place) | Ended::Closed(place) => {
+                    if let Some(entry) = self.entries().get(place)
+                        && !is_planted(Defect::KeepsNewsToItself)
+                    {
+                        entry.arm.pass_on();
+                    }
+                    place
+                }
+                Ended::Due => continue,
+                Ended::Timeout => return self.try_ready().map_err(|_| ReadyTimeoutError::Timeout),
+                Ended::Cancelled => return Err(ReadyTimeoutError::Cancelled),
+            };
+            if let Some(entry) = self.entries().get(place) {
+                return Ok(entry.index);
+            }
         }
     }
-}
 
-impl Drop for SelectedOperation<'_> {
-    fn drop(&mut self) {
-        // Not completed: others get what was kept for it.
-        if self.chosen == Chosen::Committed {
-            self.arm.undo(self.me);
-        }
+    /// Waits until an operation is ready and returns its index, without doing it. Another may be faster
+    /// to do it.
+    pub fn ready(&mut self) -> Result<usize, ReadyTimeoutError> {
+        self.wait_ready(None)
+    }
+
+    /// The index of an operation that is ready now.
+    pub fn try_ready(&mut self) -> Result<usize, TryReadyError> {
+        consume_budget();
+        self.draw(|entry| entry.arm.is_ready().then_some(entry.index))
+            .ok_or(TryReadyError::WouldBlock)
+    }
+
+    /// As `ready`, for no longer than `timeout`.
+    pub fn ready_timeout(&mut self, timeout: Duration) -> Result<usize, ReadyTimeoutError> {
+        self.ready_deadline(Instant::now() + timeout)
+    }
+
+    /// As `ready`, until `deadline`.
+    pub fn ready_deadline(&mut self, deadline: Instant) -> Result<usize, ReadyTimeoutError> {
+        self.wait_ready(Some(deadline.as_ns()))
     }
 }
 
 impl fmt::Debug for Select<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Select of {}", self.len())
-    }
-}
-
-impl fmt::Debug for SelectedOperation<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "SelectedOperation {}", self.index)
+        write!(out, "Select of {}", self.entries().len())
     }
 }

@@ -2,12 +2,7 @@
 //!
 //! A step returns whom to wake; the caller wakes after the lock.
 //!
-//! # Select
-//!
-//! A select has two steps: it commits to an arm, and then the value moves. In between the channel
-//! keeps the commitment, by the id of whoever selects: a value taken for a receiver is in `taken`; a
-//! place kept for a sender is counted in `reserved`; without a buffer, a sender that selects and a
-//! receiver are a pair, and the receiver waits in `takers` until the sender's value is in `taken`.
+//! The steps of a select are in `commit.rs`.
 
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
@@ -18,7 +13,10 @@ use fiber_core::Outcome;
 use fiber_rt::{Defect, List, Node, Wait, Waker, is_planted};
 
 use crate::buffer::Buffer;
-use crate::waiter::{Step, Waiter, Wakers, complete_first};
+use crate::waiter::{Step, Waiter, Wakers, complete_first, tell_first};
+
+/// What is kept has odd numbers, beginning after this one.
+const FIRST_ID: usize = 1;
 
 /// What became of a send.
 pub(crate) enum Sent<T> {
@@ -37,13 +35,6 @@ pub(crate) enum Got<T> {
     Promised(Waker),
 }
 
-/// Whether an arm of a select could be committed.
-pub(crate) enum Commit {
-    No,
-    Yes(Option<Waker>),
-    Closed,
-}
-
 /// The state of a channel.
 pub(crate) struct State<T> {
     buffer: Buffer<T>,
@@ -51,10 +42,14 @@ pub(crate) struct State<T> {
     pub senders: List<Waiter>,
     pub receivers: List<Waiter>,
     pub takers: List<Waiter>,
-    taken: Vec<(usize, Option<T>)>,
-    pairs: Vec<(usize, usize)>,
-    reserved: usize,
+    pub taken: Vec<(usize, Option<T>)>,
+    pub pairs: Vec<(usize, usize)>,
+    pub last_id: usize,
+    pub reserved: usize,
+    /// Somebody has waited here to be told, and may again.
+    is_watched: bool,
     is_closed: bool,
+    is_abandoned: bool,
 }
 
 impl<T> State<T> {
@@ -67,13 +62,16 @@ impl<T> State<T> {
             takers: List::new(),
             taken: Vec::new(),
             pairs: Vec::new(),
+            last_id: FIRST_ID,
             reserved: 0,
+            is_watched: false,
             is_closed: false,
+            is_abandoned: false,
         }
     }
 
     #[inline]
-    fn has_place(&self) -> bool {
+    pub fn has_place(&self) -> bool {
         self.capacity.is_none_or(|capacity| self.buffer.len() + self.reserved < capacity)
     }
 
@@ -89,15 +87,24 @@ impl<T> State<T> {
         self.is_closed
     }
 
+    /// Whether nobody receives any more.
+    pub fn is_abandoned(&self) -> bool {
+        self.is_abandoned
+    }
+
+    pub fn has_buffer(&self) -> bool {
+        self.capacity != Some(0)
+    }
+
     /// Whether nothing will ever come out any more.
     #[inline]
-    fn is_drained(&self) -> bool {
+    pub fn is_drained(&self) -> bool {
         self.is_closed && self.buffer.len() == 0 && self.senders.is_empty() && self.reserved == 0
     }
 
     /// Gives `value` to the first receiver that waits.
     #[inline]
-    fn deliver(&mut self, value: T) -> Result<Waker, T> {
+    pub fn deliver(&mut self, value: T) -> Result<Waker, T> {
         if self.receivers.is_empty() {
             return Err(value);
         }
@@ -105,6 +112,9 @@ impl<T> State<T> {
         let taken = &mut self.taken;
         let waker = complete_first(&mut self.receivers, |waiter, wait| {
             let outcome = Outcome::Data(waiter.arm);
+            if waiter.is_watch {
+                return Step::Skip;
+            }
             if waiter.select == 0 {
                 // Moved before the decision; if that is lost, the copy does not count.
                 // SAFETY: the slot of a plain receiver is room for a value, alive as its node is.
@@ -132,22 +142,49 @@ impl<T> State<T> {
         }
         match self.deliver(value) {
             Ok(waker) => Sent::Done(Some(waker)),
-            Err(value) if self.has_place() => {
-                self.buffer.push(value);
-                Sent::Done(None)
-            }
+            Err(value) if self.has_place() => Sent::Done(self.store(value)),
             Err(value) => Sent::Full(value),
         }
     }
 
+    /// Puts a value nobody waits for into the buffer.
+    #[inline]
+    pub fn store(&mut self, value: T) -> Option<Waker> {
+        self.buffer.push(value);
+        self.tell_receiver()
+    }
+
+    /// As `store`, to be received next.
+    pub fn store_first(&mut self, value: T) -> Option<Waker> {
+        self.buffer.push_front(value);
+        self.tell_receiver()
+    }
+
+    /// Tells the first one that waits to be told of something to receive.
+    #[inline]
+    pub fn tell_receiver(&mut self) -> Option<Waker> {
+        let is_needed = !self.receivers.is_empty() && self.is_watched;
+        if is_needed { tell_first(&mut self.receivers) } else { None }
+    }
+
+    /// Tells the first one that waits to be told of a place or a receiver.
+    #[inline]
+    pub fn tell_sender(&mut self) -> Option<Waker> {
+        let is_needed = !self.senders.is_empty() && self.is_watched;
+        if is_needed { tell_first(&mut self.senders) } else { None }
+    }
+
     /// The value of the first plain sender that waits, or a place for the first that selects.
     #[inline]
-    fn admit(&mut self) -> Option<Waker> {
+    pub fn admit(&mut self) -> Option<Waker> {
         if self.senders.is_empty() || !self.has_place() {
             return None;
         }
         let (buffer, reserved) = (&mut self.buffer, &mut self.reserved);
-        complete_first(&mut self.senders, |waiter, wait| {
+        let waker = complete_first(&mut self.senders, |waiter, wait| {
+            if waiter.is_watch {
+                return Step::Skip;
+            }
             if waiter.select != 0 {
                 let is_decided = wait.decide(Outcome::Data(waiter.arm));
                 *reserved += usize::from(is_decided);
@@ -163,7 +200,8 @@ impl<T> State<T> {
                 buffer.push(unsafe { copy.assume_init() });
             }
             Step::of(is_decided)
-        })
+        });
+        waker.or_else(|| self.tell_sender())
     }
 
     /// Receives without waiting; `me` is the caller's id, for a match with a sender that selects.
@@ -178,9 +216,12 @@ impl<T> State<T> {
         // Nothing is buffered and a sender waits: there is no buffer, or every place in it is kept
         // for a select.
         let mut value = None;
-        let pairs = &mut self.pairs;
+        let (pairs, last_id) = (&mut self.pairs, &mut self.last_id);
         let has_buffer = self.capacity != Some(0);
         let waker = complete_first(&mut self.senders, |waiter, wait| {
+            if waiter.is_watch {
+                return Step::Skip;
+            }
             if waiter.select == 0 {
                 // SAFETY: as in `admit`.
                 let copy = unsafe { waiter.slot.cast::<MaybeUninit<T>>().read() };
@@ -195,9 +236,13 @@ impl<T> State<T> {
                 // A select does not send to itself, and one at a buffer waits for its place.
                 return Step::Skip;
             }
+            // Before the decision, because after it the sender may go on.
+            let pair = *last_id + 2;
+            waiter.pair.set(pair);
             let is_decided = wait.decide(Outcome::Data(waiter.arm));
             if is_decided {
-                pairs.push((waiter.select, me));
+                *last_id = pair;
+                pairs.push((pair, me));
             }
             Step::of(is_decided)
         });
@@ -209,137 +254,33 @@ impl<T> State<T> {
         }
     }
 
-    // ---- the two steps of a select ---------------------------------------------------------
-
-    /// Commits a receiving arm of `me`: the value is kept in `taken`.
-    pub fn commit_recv(&mut self, me: usize) -> Commit {
-        match self.recv(me) {
-            Got::Value(value, waker) => {
-                self.taken.push((me, Some(value)));
-                Commit::Yes(waker)
-            }
-            Got::Promised(waker) => Commit::Yes(Some(waker)),
-            Got::Empty => Commit::No,
-            Got::Closed => Commit::Closed,
-        }
-    }
-
-    /// Commits a sending arm of `me`: a place is kept, or a receiver.
-    pub fn commit_send(&mut self, me: usize) -> Commit {
-        if self.is_closed {
-            return Commit::Closed;
-        }
-        if self.capacity != Some(0) {
-            if self.has_place() {
-                self.reserved += 1;
-                return Commit::Yes(None);
-            }
-            return Commit::No;
-        }
-        let pairs = &mut self.pairs;
-        let waker = complete_first(&mut self.receivers, |waiter, wait| {
-            if waiter.select == me {
-                return Step::Skip;
-            }
-            let receiver = waiter.id();
-            waiter.is_filled.set(false);
-            let is_decided = wait.decide(Outcome::Data(waiter.arm));
-            if is_decided {
-                pairs.push((me, receiver));
-            }
-            Step::of(is_decided)
-        });
-        waker.map_or(Commit::No, |waker| Commit::Yes(Some(waker)))
-    }
-
-    /// Sends what was committed to: to the receiver `me` is paired with, or into the place kept.
-    pub fn fulfil(&mut self, me: usize, value: T) -> Wakers {
-        let mut wakers = Wakers::default();
-        if let Some(at) = self.pairs.iter().position(|(sender, _)| *sender == me) {
-            let (_, receiver) = self.pairs.swap_remove(at);
-            self.taken.push((receiver, Some(value)));
-            wakers.extend(self.wake_taker(receiver));
-            return wakers;
-        }
-        self.reserved = self.reserved.saturating_sub(1);
-        match self.deliver(value) {
-            Ok(waker) => wakers.push(waker),
-            Err(value) => self.buffer.push(value),
-        }
-        wakers.extend(self.admit());
-        self.end_if_drained(&mut wakers);
-        wakers
-    }
-
-    /// Takes a commitment to send back.
-    pub fn revoke(&mut self, me: usize) -> Wakers {
-        let mut wakers = Wakers::default();
-        if let Some(at) = self.pairs.iter().position(|(sender, _)| *sender == me) {
-            let (_, receiver) = self.pairs.swap_remove(at);
-            self.taken.push((receiver, None));
-            wakers.extend(self.wake_taker(receiver));
-            return wakers;
-        }
-        self.reserved = self.reserved.saturating_sub(1);
-        wakers.extend(self.admit());
-        self.end_if_drained(&mut wakers);
-        wakers
-    }
-
-    /// Wakes the receiver `id` if it waits for its value.
-    fn wake_taker(&mut self, id: usize) -> Option<Waker> {
-        let mut found = None;
-        self.takers.any(|node| {
-            let is_it = node.value.select == id;
-            if is_it {
-                found = Some(ptr::from_ref(node));
-            }
-            is_it
-        });
-        let node = found?;
-        // SAFETY: a linked node is alive; it is out of the list before its wait is decided.
-        unsafe {
-            self.takers.remove(&*node);
-            let wait = &*(*node).value.wait.get();
-            let waker = wait.waker();
-            wait.decide(Outcome::Data(0)).then_some(waker)
-        }
-    }
-
-    /// What was committed to the receiver `me`: `None` if it is not there yet, `Some(None)` if the
-    /// sender took it back.
-    pub fn take(&mut self, me: usize) -> Option<Option<T>> {
-        let at = self.taken.iter().position(|(receiver, _)| *receiver == me)?;
-        Some(self.taken.remove(at).1)
-    }
-
-    /// Puts a value back that a select committed to and did not take.
-    pub fn put_back(&mut self, value: T) -> Option<Waker> {
-        match self.deliver(value) {
-            Ok(waker) => Some(waker),
-            Err(value) => {
-                self.buffer.push_front(value);
-                None
-            }
-        }
-    }
-
     // ---- links ------------------------------------------------------------------------------
 
+    /// Links one that sends, and tells who has waited for one.
+    ///
     /// # Safety
     /// The node stays where it is until it is out of the list.
-    pub unsafe fn link_sender(&mut self, node: &Node<Waiter>, wait: &Wait) {
+    #[must_use]
+    pub unsafe fn link_sender(&mut self, node: &Node<Waiter>, wait: &Wait) -> Option<Waker> {
         node.value.wait.set(wait);
         // SAFETY: by the caller.
         unsafe { self.senders.push(node) };
+        self.is_watched |= node.value.is_watch;
+        if node.value.is_watch { None } else { self.tell_receiver() }
     }
 
+    /// Links one that receives, and tells who has waited for one.
+    ///
     /// # Safety
     /// The node stays where it is until it is out of the list.
-    pub unsafe fn link_receiver(&mut self, node: &Node<Waiter>, wait: &Wait) {
+    #[must_use]
+    pub unsafe fn link_receiver(&mut self, node: &Node<Waiter>, wait: &Wait) -> Option<Waker> {
         node.value.wait.set(wait);
         // SAFETY: by the caller.
         unsafe { self.receivers.push(node) };
+        self.is_watched |= node.value.is_watch;
+        let is_news = !node.value.is_watch && !self.has_buffer();
+        if is_news { self.tell_sender() } else { None }
     }
 
     /// # Safety
@@ -364,7 +305,7 @@ impl<T> State<T> {
 
     /// Ends the receivers that wait if nothing will ever come.
     #[inline]
-    fn end_if_drained(&mut self, wakers: &mut Wakers) {
+    pub fn end_if_drained(&mut self, wakers: &mut Wakers) {
         if !self.is_drained() {
             return;
         }
@@ -385,6 +326,9 @@ impl<T> State<T> {
         if is_planted(Defect::CloseEndsSenders) {
             self.end_senders(&mut wakers);
         }
+        while let Some(waker) = self.tell_sender() {
+            wakers.push(waker);
+        }
         self.end_if_drained(&mut wakers);
         (true, wakers)
     }
@@ -401,6 +345,7 @@ impl<T> State<T> {
     /// Nobody receives any more: closes, ends the senders, gives up what is buffered.
     pub fn abandon(&mut self) -> (Buffer<T>, Wakers) {
         self.is_closed = true;
+        self.is_abandoned = true;
         let mut wakers = Wakers::default();
         if !is_planted(Defect::AbandonsSenders) {
             self.end_senders(&mut wakers);

@@ -21,6 +21,8 @@ pub(crate) trait Source<T>: Send + Sync {
     fn next_ns(&self) -> u64;
     /// Takes the value that is there at `now_ns`, as its time.
     fn take(&self, now_ns: u64) -> Option<u64>;
+    /// Puts back what was taken and is not wanted.
+    fn put_back(&self, time_ns: u64);
     /// The value for a time that was taken.
     fn value(&self, time_ns: u64) -> T;
     /// Whether a value is there.
@@ -47,6 +49,10 @@ impl Source<Instant> for Clock {
             (next <= now_ns && next != NEVER).then_some(after)
         };
         self.next_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
+    }
+
+    fn put_back(&self, time_ns: u64) {
+        self.next_ns.fetch_min(time_ns, Ordering::Relaxed);
     }
 
     fn value(&self, time_ns: u64) -> Instant {
@@ -106,5 +112,48 @@ pub(crate) fn recv<T>(
             }
             _ => {}
         }
+    }
+}
+
+/// A receiver of one value, there when a model says so: in a model time stands still.
+#[cfg(loom)]
+pub fn told() -> (Tell, Receiver<Instant>) {
+    let told = Arc::new(Tell::default());
+    (Tell(told.0.clone()), Receiver { flavor: Flavor::Timer(told) })
+}
+
+/// Says that it is time, for a model.
+#[cfg(loom)]
+#[derive(Clone, Debug, Default)]
+pub struct Tell(Arc<abi_sync::atomic::AtomicU64>);
+
+#[cfg(loom)]
+impl Tell {
+    /// It is time.
+    pub fn tell(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(loom)]
+impl Source<Instant> for Tell {
+    fn next_ns(&self) -> u64 {
+        NEVER
+    }
+
+    fn take(&self, _now_ns: u64) -> Option<u64> {
+        self.0.compare_exchange(1, 0, Ordering::Relaxed, Ordering::Relaxed).ok().map(|_| 0)
+    }
+
+    fn put_back(&self, _time_ns: u64) {
+        self.tell();
+    }
+
+    fn value(&self, time_ns: u64) -> Instant {
+        Instant::from_ns(time_ns)
+    }
+
+    fn is_due(&self, _now_ns: u64) -> bool {
+        self.0.load(Ordering::Relaxed) == 1
     }
 }

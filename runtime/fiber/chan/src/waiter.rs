@@ -5,6 +5,7 @@ use core::ptr;
 
 use alloc::vec::Vec;
 
+use fiber_core::Outcome;
 use fiber_rt::{List, Node, Wait, Waker};
 
 /// Somebody who waits at the channel, or for an arm of a select.
@@ -17,6 +18,10 @@ pub(crate) struct Waiter {
     pub slot: *mut (),
     /// Whether the value is in the slot of a receiver that was completed.
     pub is_filled: Cell<bool>,
+    /// Of a select that sends and was completed: its pair; 0 if a place is kept for it.
+    pub pair: Cell<usize>,
+    /// It takes and gives nothing: it is told that the channel is ready.
+    pub is_watch: bool,
 }
 
 // SAFETY: only reached under the channel's lock.
@@ -31,14 +36,26 @@ impl Waiter {
         Self::new(id, arm, ptr::null_mut())
     }
 
+    pub fn watch(id: usize, arm: u32) -> Node<Self> {
+        let mut node = Self::select(id, arm);
+        node.value.is_watch = true;
+        node
+    }
+
+    /// Whether `me` could be completed by it: it waits to give or take, and is not one's own.
+    pub fn is_partner(&self, me: usize) -> bool {
+        // SAFETY: linked, so its wait is there.
+        !self.is_watch && self.select != me && unsafe { &*self.wait.get() }.is_open()
+    }
+
     /// By what a value that comes later is kept for this receiver.
     pub fn id(&self) -> usize {
         if self.select == 0 { ptr::from_ref(self).addr() } else { self.select }
     }
 
     fn new(select: usize, arm: u32, slot: *mut ()) -> Node<Self> {
-        let (wait, is_filled) = (Cell::new(ptr::null()), Cell::new(false));
-        Node::new(Self { wait, arm, select, slot, is_filled })
+        let (wait, is_filled, pair) = (Cell::new(ptr::null()), Cell::new(false), Cell::new(0));
+        Node::new(Self { wait, arm, select, slot, is_filled, pair, is_watch: false })
     }
 }
 
@@ -84,6 +101,15 @@ pub(crate) fn complete_first(
         }
     }
     None
+}
+
+/// Tells the first of those who only watch; it tells the next one itself, if there is still reason.
+#[cold]
+pub(crate) fn tell_first(list: &mut List<Waiter>) -> Option<Waker> {
+    complete_first(list, |waiter, wait| match waiter.is_watch {
+        true => Step::of(wait.decide(Outcome::Data(waiter.arm))),
+        false => Step::Skip,
+    })
 }
 
 /// Who wakes after a step: seldom more than two.

@@ -9,8 +9,12 @@ pub enum Defect {
     CloseEndsSenders,
     /// A value is moved to a waiter whose outcome is not decided by that.
     DeliversWithoutDeciding,
-    /// A commitment that lost its decision is not taken back.
-    KeepsCommitment,
+    /// A select commits to an arm although its wait is decided for another.
+    CommitsUndecided,
+    /// A select takes a value as received that was promised and taken back.
+    TrustsPromises,
+    /// Who was told that a channel is ready does not tell the next one.
+    KeepsNewsToItself,
     /// A select that commits does not wake the one it commits to.
     CommitsWithoutWaking,
     /// An unlock lets the lock go although it hands it over.
