@@ -10,7 +10,7 @@ use crate::chan::Chan;
 use crate::commit::{Commit, NOBODY};
 use crate::ends::{Flavor, Receiver, Sender};
 use crate::state::{Got, State};
-use crate::waiter::Waiter;
+use crate::waiter::{Waiter, wake};
 
 /// What an arm of any type can do. `me` is the id of the select.
 pub(crate) trait Arm {
@@ -129,12 +129,6 @@ impl Chosen {
 /// Decides the wait for the arm of `node`: from then on nobody else commits the select.
 fn claim(node: &Node<Waiter>, wait: &Wait) -> bool {
     wait.decide(Outcome::Data(node.value.arm)) || is_planted(Defect::CommitsUndecided)
-}
-
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
-    }
 }
 
 /// As [`wake`], of one that was committed to.

@@ -1,15 +1,17 @@
 //! A channel: its state under its lock, and the waits at it.
 
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::MaybeUninit;
 use core::ptr;
 
 use abi_sync::atomic::AtomicUsize;
 use fiber_core::Outcome;
-use fiber_rt::{Defect, SpinLock, Wait, What, consume_budget, is_planted, shield, wait};
+use fiber_rt::{
+    Defect, SpinLock, Start, Wait, What, consume_budget, is_planted, shield, wait, wait_unless,
+};
 
 use crate::error::{TryRecvError, TrySendError};
 use crate::state::{Got, Sent, State};
-use crate::waiter::Waiter;
+use crate::waiter::{LazyNode, Waiter, wake};
 
 pub(crate) struct Chan<T> {
     pub state: SpinLock<State<T>>,
@@ -34,9 +36,7 @@ impl<T> Chan<T> {
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         match self.state.with(|state| state.send(value)) {
             Sent::Done(waker) => {
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
+                wake(waker);
                 Ok(())
             }
             Sent::Full(value) => Err(TrySendError::Full(value)),
@@ -44,70 +44,55 @@ impl<T> Chan<T> {
         }
     }
 
+    /// Sends; waits for a place or a receiver, if there is none.
     #[inline]
     pub fn send(&self, value: T, deadline_ns: Option<u64>) -> Result<(), (T, Ended)> {
         consume_budget();
-        match self.try_send(value) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Disconnected(value)) => Err((value, Ended::Disconnected)),
-            Err(TrySendError::Full(value)) => self.send_waiting(value, deadline_ns),
-        }
-    }
-
-    fn send_waiting(&self, value: T, deadline_ns: Option<u64>) -> Result<(), (T, Ended)> {
-        let mut value = ManuallyDrop::new(value);
+        let mut value = MaybeUninit::new(value);
         // From here on the value is reached by this pointer alone, here and by others.
-        let slot = &raw mut value;
-        let node = Waiter::plain(slot.cast());
-        let mut done = None;
-        let publish = |wait: &Wait| {
-            let told = self.state.with(|state| {
+        let slot = value.as_mut_ptr();
+        let node = LazyNode::new();
+        let attempt = |start: &Start| {
+            let mut told = None;
+            let sent = self.state.with(|state| {
                 // SAFETY: the value moves into the channel, or comes back.
-                match state.send(ManuallyDrop::into_inner(unsafe { slot.read() })) {
+                match state.send(unsafe { slot.read() }) {
+                    Sent::Done(waker) => Some(Ok(waker)),
+                    Sent::Closed(back) => Some(Err(back)),
                     Sent::Full(back) => {
                         // SAFETY: the slot's value has been moved out.
-                        unsafe { slot.write(ManuallyDrop::new(back)) };
-                        // SAFETY: out of the list before this function ends: taken by whoever
-                        // completes the wait, or below.
-                        return unsafe { state.link_sender(&node, wait) };
+                        unsafe { slot.write(back) };
+                        if let Some(wait) = start.begin() {
+                            // SAFETY: out of the list before this function ends: taken by whoever
+                            // completes the wait, or by `unlink`.
+                            told = unsafe { state.link_sender(node.fill(slot.cast()), wait) };
+                        }
+                        None
                     }
-                    Sent::Done(waker) => done = Some(Ok(waker)),
-                    Sent::Closed(back) => done = Some(Err(back)),
                 }
-                None
             });
-            if let Some(waker) = told {
-                waker.wake();
-            }
-            done.is_none()
+            wake(told);
+            sent
         };
         let unlink = |outcome| {
             if outcome != Outcome::Data(0) {
-                // SAFETY: if it is linked, then as a sender here.
-                self.state.with(|state| unsafe { state.unlink_sender(&node) }).wake();
+                // SAFETY: it was linked, as a sender here.
+                self.state.with(|state| unsafe { state.unlink_sender(node.get()) }).wake();
             }
         };
-        let outcome = wait(What::Send, self.address(), deadline_ns, publish, unlink);
-        let ended = match outcome {
-            None => {
-                return match done {
-                    Some(Err(value)) => Err((value, Ended::Disconnected)),
-                    Some(Ok(waker)) => {
-                        if let Some(waker) = waker {
-                            waker.wake();
-                        }
-                        Ok(())
-                    }
-                    None => Ok(()),
-                };
+        let ended = match wait_unless(What::Send, self.address(), deadline_ns, attempt, unlink) {
+            Ok(Ok(waker)) => {
+                wake(waker);
+                return Ok(());
             }
-            Some(Outcome::Data(_)) => return Ok(()),
-            Some(Outcome::Closed(_)) => Ended::Disconnected,
-            Some(Outcome::Timeout) => Ended::Timeout,
-            Some(Outcome::Cancelled) => Ended::Cancelled,
+            Ok(Err(back)) => return Err((back, Ended::Disconnected)),
+            Err(Outcome::Data(_)) => return Ok(()),
+            Err(Outcome::Closed(_)) => Ended::Disconnected,
+            Err(Outcome::Timeout) => Ended::Timeout,
+            Err(Outcome::Cancelled) => Ended::Cancelled,
         };
         // SAFETY: nobody took the value.
-        Err((ManuallyDrop::into_inner(unsafe { slot.read() }), ended))
+        Err((unsafe { slot.read() }, ended))
     }
 
     /// The value that was committed to the receiver `me`, as soon as it is there; `None` if it was
@@ -139,89 +124,66 @@ impl<T> Chan<T> {
         }
     }
 
+    /// Receives; waits for a value, if there is none.
     #[inline]
     pub fn recv(&self, deadline_ns: Option<u64>) -> Result<T, Ended> {
         consume_budget();
-        let me = 0u8;
-        match self.state.with(|state| state.recv(ptr::from_ref(&me).addr())) {
-            Got::Value(value, waker) => {
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
-                Ok(value)
-            }
-            Got::Closed => Err(Ended::Disconnected),
-            Got::Empty => self.recv_waiting(deadline_ns),
-            Got::Promised(waker) => {
-                waker.wake();
-                match self.take_committed(ptr::from_ref(&me).addr()) {
-                    Some(value) => Ok(value),
-                    None => self.recv_waiting(deadline_ns),
-                }
-            }
-        }
-    }
-
-    fn recv_waiting(&self, deadline_ns: Option<u64>) -> Result<T, Ended> {
-        let mut slot = MaybeUninit::<T>::uninit();
-        let node = Waiter::plain(ptr::from_mut(&mut slot).cast());
-        let me = node.value.id();
+        let mut value = MaybeUninit::<T>::uninit();
+        let slot = value.as_mut_ptr();
+        let node = LazyNode::new();
+        let me = node.id();
         loop {
-            let mut got = Got::Empty;
-            let publish = |wait: &Wait| {
-                let told = self.state.with(|state| {
-                    if !is_planted(Defect::LinksWithoutLooking) {
-                        got = state.recv(me);
+            let attempt = |start: &Start| {
+                let mut told = None;
+                // A defect: the look and the link under two locks.
+                let seen = is_planted(Defect::LinksWithoutLooking)
+                    .then(|| self.state.with(|state| state.recv(me)));
+                let got = self.state.with(|state| {
+                    match seen.unwrap_or_else(|| state.recv(me)) {
+                        Got::Empty => {
+                            if let Some(wait) = start.begin() {
+                                // SAFETY: out of the list before this function ends: taken by
+                                // whoever completes the wait, or by `unlink`.
+                                told = unsafe { state.link_receiver(node.fill(slot.cast()), wait) };
+                            }
+                            None
+                        }
+                        got => Some(got),
                     }
-                    if !matches!(got, Got::Empty) {
-                        return None;
-                    }
-                    // SAFETY: out of the list before this function ends: taken by whoever
-                    // completes the wait, or below.
-                    unsafe { state.link_receiver(&node, wait) }
                 });
-                if let Some(waker) = told {
-                    waker.wake();
-                }
-                matches!(got, Got::Empty)
+                wake(told);
+                got
             };
             let unlink = |outcome| {
                 if matches!(outcome, Outcome::Timeout | Outcome::Cancelled) {
-                    // SAFETY: if it is linked, then as a receiver here.
-                    self.state.with(|state| unsafe { state.unlink_receiver(&node) });
+                    // SAFETY: it was linked, as a receiver here.
+                    self.state.with(|state| unsafe { state.unlink_receiver(node.get()) });
                 }
             };
-            let outcome = wait(What::Receive, self.address(), deadline_ns, publish, unlink);
-            let ended = match outcome {
-                Some(Outcome::Data(_)) if node.value.is_filled.get() => {
-                    // SAFETY: filled before the outcome was decided.
-                    return Ok(unsafe { slot.assume_init_read() });
+            let what = What::Receive;
+            let promise = match wait_unless(what, self.address(), deadline_ns, attempt, unlink) {
+                Ok(Got::Value(value, waker)) => {
+                    wake(waker);
+                    return Ok(value);
                 }
-                Some(Outcome::Data(_)) => match self.take_committed(me) {
-                    Some(value) => return Ok(value),
-                    None => continue,
+                Ok(Got::Promised(waker)) => Some(waker),
+                Ok(Got::Closed | Got::Empty) | Err(Outcome::Closed(_)) => {
+                    return Err(Ended::Disconnected);
+                }
+                // SAFETY: it was linked, or nobody would have decided so; a filled slot was filled
+                // before that.
+                Err(Outcome::Data(_)) => match unsafe { node.get() }.value.is_filled.get() {
+                    // SAFETY: as above.
+                    true => return Ok(unsafe { slot.read() }),
+                    false => None,
                 },
-                None => match got {
-                    Got::Value(value, waker) => {
-                        if let Some(waker) = waker {
-                            waker.wake();
-                        }
-                        return Ok(value);
-                    }
-                    Got::Promised(waker) => {
-                        waker.wake();
-                        match self.take_committed(me) {
-                            Some(value) => return Ok(value),
-                            None => continue,
-                        }
-                    }
-                    Got::Closed | Got::Empty => return Err(Ended::Disconnected),
-                },
-                Some(Outcome::Closed(_)) => return Err(Ended::Disconnected),
-                Some(Outcome::Timeout) => Ended::Timeout,
-                Some(Outcome::Cancelled) => Ended::Cancelled,
+                Err(Outcome::Timeout) => return Err(Ended::Timeout),
+                Err(Outcome::Cancelled) => return Err(Ended::Cancelled),
             };
-            return Err(ended);
+            wake(promise);
+            if let Some(value) = self.take_committed(me) {
+                return Ok(value);
+            }
         }
     }
 
@@ -231,9 +193,7 @@ impl<T> Chan<T> {
             let me = ptr::from_ref(&me).addr();
             return match self.state.with(|state| state.recv(me)) {
                 Got::Value(value, waker) => {
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
+                    wake(waker);
                     Ok(value)
                 }
                 Got::Closed => Err(TryRecvError::Disconnected),

@@ -1,6 +1,7 @@
 //! Those who wait at a channel, and how one of them is completed. Under the channel's lock.
 
-use core::cell::Cell;
+use core::cell::{Cell, UnsafeCell};
+use core::mem::MaybeUninit;
 use core::ptr;
 
 use alloc::vec::Vec;
@@ -56,6 +57,49 @@ impl Waiter {
     fn new(select: usize, arm: u32, slot: *mut ()) -> Node<Self> {
         let (wait, is_filled, pair) = (Cell::new(ptr::null()), Cell::new(false), Cell::new(0));
         Node::new(Self { wait, arm, select, slot, is_filled, pair, is_watch: false })
+    }
+}
+
+/// Room for the node of a plain operation, which most of the time does not wait and needs none.
+pub(crate) struct LazyNode(UnsafeCell<MaybeUninit<Node<Waiter>>>);
+
+impl LazyNode {
+    #[inline]
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    /// The [`id`](Waiter::id) of a waiter in it.
+    #[inline]
+    pub fn id(&self) -> usize {
+        // SAFETY: within the room; nothing is read.
+        unsafe { &raw const (*self.0.get().cast::<Node<Waiter>>()).value }.addr()
+    }
+
+    /// Makes the node.
+    ///
+    /// # Safety
+    /// The one that was made before is in no list.
+    pub unsafe fn fill(&self, slot: *mut ()) -> &Node<Waiter> {
+        // SAFETY: by the caller nobody else looks at it.
+        unsafe { (*self.0.get()).write(Waiter::plain(slot)) }
+    }
+
+    /// The node.
+    ///
+    /// # Safety
+    /// It has been made.
+    pub unsafe fn get(&self) -> &Node<Waiter> {
+        // SAFETY: by the caller.
+        unsafe { (*self.0.get()).assume_init_ref() }
+    }
+}
+
+/// Wakes one, if there is one. After the lock.
+#[inline]
+pub(crate) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
     }
 }
 

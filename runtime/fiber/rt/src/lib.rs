@@ -44,7 +44,9 @@ use model as fiber;
 #[cfg(loom)]
 use model as wait;
 #[cfg(loom)]
-pub use model::{Wait, Waker, consume_budget, current_id, random, shield, wait};
+pub use model::{
+    Start, Wait, Waker, consume_budget, current_id, random, shield, wait, wait_unless,
+};
 
 #[cfg(not(loom))]
 mod deadline;
@@ -108,5 +110,5 @@ pub use {
     substrate::{PanicPayload, SystemError},
     thread::Thread,
     trace::Trace,
-    wait::{Wait, Waker, wait},
+    wait::{Start, Wait, Waker, wait, wait_unless},
 };

@@ -3,6 +3,7 @@
 //! The state word and the outcome are the real ones; only the substrate is the model's. A wait with a
 //! deadline may end with Timeout at any moment, which is what a deadline can do.
 
+use std::cell::OnceCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use abi_sync::thread;
@@ -55,25 +56,40 @@ impl Waker {
 
 /// As the real one.
 pub fn wait(
-    _what: What,
-    _at: *const (),
+    what: What,
+    at: *const (),
     deadline_ns: Option<u64>,
     publish: impl FnOnce(&Wait) -> bool,
     unlink: impl FnOnce(Outcome),
 ) -> Option<Outcome> {
-    let running = Word::compose(State::Running, Ticket::new(0), false, false);
-    let word: &'static StateWord = Box::leak(Box::new(StateWord::starting_at(running)));
-    let thread: &'static thread::Thread = Box::leak(Box::new(thread::current()));
-    let Ok(ParkVerdict::Parking(ticket)) = word.begin_park() else { return None };
-    let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { word, thread, ticket } };
-    if !publish(&wait) {
-        let _ = word.abort_park();
-        return None;
+    let attempt = |start: &Start| match start.begin() {
+        Some(wait) if !publish(wait) => {
+            let _ = wait.waker.word.abort_park();
+            Some(())
+        }
+        _ => None,
+    };
+    wait_unless(what, at, deadline_ns, attempt, unlink).err()
+}
+
+/// As the real one.
+pub fn wait_unless<R>(
+    _what: What,
+    _at: *const (),
+    deadline_ns: Option<u64>,
+    attempt: impl FnOnce(&Start) -> Option<R>,
+    unlink: impl FnOnce(Outcome),
+) -> Result<R, Outcome> {
+    let start = Start(OnceCell::new());
+    if let Some(result) = attempt(&start) {
+        return Ok(result);
     }
+    let Some(wait) = start.0.get() else { return Err(Outcome::Cancelled) };
+    let word = wait.waker.word;
     if deadline_ns.is_some() && wait.decide(Outcome::Timeout) {
         let _ = word.abort_park();
         unlink(Outcome::Timeout);
-        return Some(Outcome::Timeout);
+        return Err(Outcome::Timeout);
     }
     if word.commit_park() == Ok(CommitVerdict::Parked) {
         while word.load().state() == State::Parked {
@@ -85,7 +101,24 @@ pub fn wait(
     }
     let outcome = wait.outcome.get();
     assert!(outcome.is_some(), "woken without an outcome");
-    outcome.inspect(|outcome| unlink(*outcome))
+    let outcome = outcome.unwrap_or(Outcome::Cancelled);
+    unlink(outcome);
+    Err(outcome)
+}
+
+/// Where a wait is, once it has begun.
+pub struct Start(OnceCell<Wait>);
+
+impl Start {
+    /// As the real one.
+    pub fn begin(&self) -> Option<&Wait> {
+        let running = Word::compose(State::Running, Ticket::new(0), false, false);
+        let word: &'static StateWord = Box::leak(Box::new(StateWord::starting_at(running)));
+        let thread: &'static thread::Thread = Box::leak(Box::new(thread::current()));
+        let Ok(ParkVerdict::Parking(ticket)) = word.begin_park() else { return None };
+        let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { word, thread, ticket } };
+        Some(self.0.get_or_init(|| wait))
+    }
 }
 
 /// A number that no other thread of the model has.

@@ -1,5 +1,7 @@
 //! Waiting and waking: the one way to park and the one way to be woken.
 
+use core::cell::{Cell, UnsafeCell};
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 
 use fiber_core::{CommitVerdict, Misuse, Outcome, OutcomeCell, ParkVerdict, Ticket, WakeVerdict};
@@ -141,26 +143,101 @@ pub fn wait(
     publish: impl FnOnce(&Wait) -> bool,
     unlink: impl FnOnce(Outcome),
 ) -> Option<Outcome> {
-    let frame = current_frame();
-    let ticket = match check(frame.word.begin_park())? {
-        ParkVerdict::Parking(ticket) => ticket,
-        ParkVerdict::Cancelled => return Some(Outcome::Cancelled),
-    };
-    let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } };
-    if !publish(&wait) {
-        let _ = check(frame.word.abort_park());
+    let start = Start::new();
+    if let Some(wait) = start.begin()
+        && !publish(wait)
+    {
+        let _ = check(wait.waker.frame.word.abort_park());
         return None;
     }
-    frame.waits_for.store(what as u8, Ordering::Relaxed);
-    frame.waits_at.store(at.addr(), Ordering::Relaxed);
-    let outcome = if frame.is_thread.load(Ordering::Relaxed) {
-        wait_thread(frame, &wait, deadline_ns)
-    } else {
-        wait_fiber(frame, &wait, deadline_ns)
-    };
-    frame.waits_for.store(What::Nothing as u8, Ordering::Relaxed);
-    unlink(outcome);
-    Some(outcome)
+    Some(start.park(what, at, deadline_ns, unlink))
+}
+
+/// As [`wait`], for an operation that finds out under the waitable's lock whether it has to wait at
+/// all: `attempt` returns what came of it, or begins the wait and links it, under the one lock. An
+/// error is the outcome of the wait.
+#[inline]
+pub fn wait_unless<R>(
+    what: What,
+    at: *const (),
+    deadline_ns: Option<u64>,
+    attempt: impl FnOnce(&Start) -> Option<R>,
+    unlink: impl FnOnce(Outcome),
+) -> Result<R, Outcome> {
+    let start = Start::new();
+    match attempt(&start) {
+        Some(result) => {
+            debug_assert!(start.wait().is_none(), "a wait that was begun is waited for");
+            Ok(result)
+        }
+        None => Err(start.park(what, at, deadline_ns, unlink)),
+    }
+}
+
+/// Where a wait is, once it has begun.
+pub struct Start {
+    has_begun: Cell<bool>,
+    wait: UnsafeCell<MaybeUninit<Wait>>,
+}
+
+impl Start {
+    #[inline]
+    const fn new() -> Self {
+        Self { has_begun: Cell::new(false), wait: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    #[inline]
+    fn wait(&self) -> Option<&Wait> {
+        // SAFETY: written before the flag was set, and not after.
+        self.has_begun.get().then(|| unsafe { (*self.wait.get()).assume_init_ref() })
+    }
+
+    /// Begins the caller's wait, once, to be linked before the waitable's lock is free; `None` if the
+    /// caller has been cancelled: then nothing is to be linked.
+    #[inline(never)]
+    pub fn begin(&self) -> Option<&Wait> {
+        debug_assert!(self.wait().is_none(), "one wait at a time");
+        let frame = current_frame();
+        if let Some(ParkVerdict::Parking(ticket)) = check(frame.word.begin_park()) {
+            let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } };
+            // SAFETY: nobody has a reference yet.
+            unsafe { (*self.wait.get()).write(wait) };
+            self.has_begun.set(true);
+        }
+        self.wait()
+    }
+
+    /// Waits, if the wait has begun.
+    #[inline]
+    fn park(
+        &self,
+        what: What,
+        at: *const (),
+        deadline_ns: Option<u64>,
+        unlink: impl FnOnce(Outcome),
+    ) -> Outcome {
+        let Some(wait) = self.wait() else { return Outcome::Cancelled };
+        let outcome = wait.park(what, at, deadline_ns);
+        unlink(outcome);
+        outcome
+    }
+}
+
+impl Wait {
+    /// Gives the CPU up until the outcome is decided. The wait is linked.
+    #[inline(never)]
+    fn park(&self, what: What, at: *const (), deadline_ns: Option<u64>) -> Outcome {
+        let frame = self.waker.frame;
+        frame.waits_for.store(what as u8, Ordering::Relaxed);
+        frame.waits_at.store(at.addr(), Ordering::Relaxed);
+        let outcome = if frame.is_thread.load(Ordering::Relaxed) {
+            wait_thread(frame, self, deadline_ns)
+        } else {
+            wait_fiber(frame, self, deadline_ns)
+        };
+        frame.waits_for.store(What::Nothing as u8, Ordering::Relaxed);
+        outcome
+    }
 }
 
 fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> Outcome {
