@@ -94,7 +94,9 @@ fn bad_words_are_refused() {
         (&["--reps", "many"], "'many' is not a number"),
         (&["--fast"], "'--fast' is not understood"),
         (&["--peers", "erlang"], "the peers are tokio"),
-        (&["--quick", "--rows", "yield", "--plot", "/nowhere/plot.svg"], "/nowhere/plot.svg"),
+        // Found out before anything is measured: nobody waits for a run that cannot be kept.
+        (&["--reps", "1000", "--json", "/nowhere/f"], "/nowhere/f: No such file or directory"),
+        (&["--reps", "1000", "--plot", "/nowhere/f"], "name a file in a folder that is there"),
     ] {
         let output = drive(words);
         let errors = String::from_utf8(output.stderr).unwrap();
