@@ -682,6 +682,9 @@ PROOFS = {
         "//runtime/fiber/chan:fiber_chan_channels",
         "//runtime/fiber/chan:fiber_chan_mixed",
     ],
+    "F16": [
+        "//runtime/fiber/bench:smoke",
+    ],
     "F17": [
         "//runtime/fiber/rt:fiber_rt_workers",
         "//runtime/fiber/chan:fiber_chan_fairness",
