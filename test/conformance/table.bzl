@@ -665,6 +665,7 @@ PROOFS = {
         "//runtime/fiber/rt:fiber_rt_workers",
         "//runtime/fiber/rt:fiber_rt_overflow",
         "//test/qemu/fiber:ends_qemu_1d_checked",
+        "//test/qemu/fiber:fiber_1d_checked",
     ],
     "F13": [
         "//test/fiber:linux",

@@ -12,6 +12,7 @@ mod cqe;
 mod enter;
 mod ids;
 pub mod limits;
+mod note;
 mod opcode;
 pub mod place;
 mod ring_block;
@@ -24,6 +25,7 @@ pub use capset::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 pub use cqe::{Cqe, CqeFlags};
 pub use enter::{EnterFlags, EnterResult, NEVER, Syscall, UNKNOWN_SYSCALL};
 pub use ids::{CapSlot, Pid, ReplyToken, ThreadRef, Tid};
+pub use note::{GUARD_BYTES, Guards, NOTE_GUARDS, NOTE_NAME};
 pub use opcode::Opcode;
 pub use ring_block::{
     INLINE_BYTES, RingBlock, RingConsumerLine, RingFlags, RingProducerLine, RingWord,

@@ -61,6 +61,18 @@ fn a_thread_ref_is_these_bytes() {
 }
 
 #[test]
+fn a_note_of_guards_is_these_bytes() {
+    let guards = Guards {
+        start: 0x1011_1213_1415_1617,
+        stride: 0x2021_2223_2425_2627,
+        count: 0x3031_3233_3435_3637,
+    };
+    let golden = "171615141312111027262524232221203736353433323130";
+    assert_eq!(hex(guards.as_bytes()), golden);
+    assert_eq!((&NOTE_NAME, NOTE_GUARDS), (b"capOS\0", 1));
+}
+
+#[test]
 fn the_default_ring_is_laid_out_like_this() {
     let block = RingBlock::new(limits::DEFAULT_SQ_ENTRIES).unwrap();
     assert_eq!((block.sq_entries(), block.cq_entries()), (64, 128));

@@ -13,6 +13,7 @@ use abi_types::{INLINE_BYTES, RingBlock, Status};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use core_cap::{Cap, CapError, Grant, GrantEntry, Grants, Slot, Table};
+use core_elf::Guards;
 use core_endpoint::{Endpoint, EndpointKey, Record};
 use core_manifest::{Name, Profile};
 use core_thread::{CloseVerdict, KillVerdict, LeaveVerdict, Roster, ThreadKey};
@@ -189,6 +190,8 @@ pub struct Members {
     pub name: Name,
     /// The system ends with it.
     pub is_essential: bool,
+    /// The guards below its stacks.
+    pub guards: Guards,
     /// Rings that threads have left, with their place in the arena.
     rings: Vec<(u32, PinnedRing)>,
     /// The first place of the arena that never held a ring.
@@ -228,6 +231,7 @@ impl Process {
                 profile: Profile::NONE,
                 name: Name::new(""),
                 is_essential: false,
+                guards: Guards::new(),
                 rings: Vec::new(),
                 next_ring: 0,
             }),
@@ -307,6 +311,7 @@ impl Process {
                 profile: new.profile,
                 name: new.name,
                 is_essential: new.is_essential,
+                guards: Guards::new(),
                 rings: Vec::new(),
                 next_ring: 0,
             };

@@ -283,20 +283,21 @@ fn facet(
     Ok((Cap { object: Object::Facet(of), badge, grant }, found.interface_id))
 }
 
-/// Maps the program and its stack; how its first thread starts.
+/// Maps the program, but for its guards, and its stack; how its first thread starts.
 fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart, Refusal> {
     let name = Name::new(name);
     let image = Image::parse(file).map_err(|error| Refusal::Elf(name, error))?;
     let wrong = |error| Refusal::Memory(name, error);
     let absent = |_| Refusal::Memory(name, SpaceError::Absent);
-    for segment in image.segments() {
-        map(process, segment.start, segment.pages, segment.access).map_err(wrong)?;
-        for page in 0..segment.pages {
-            let (zeros, bytes) = segment.page(page);
-            let at = segment.start + page * PAGE_SIZE + zeros as u64;
+    for part in image.parts() {
+        map(process, part.start, part.pages, part.access).map_err(wrong)?;
+        for page in 0..part.pages {
+            let (zeros, bytes) = part.page(page);
+            let at = part.start + page * PAGE_SIZE + zeros as u64;
             process.space.fill(at, bytes).map_err(absent)?;
         }
     }
+    process.members.lock().guards = image.guards().clone();
     map(process, STACK_TOP - STACK_PAGES * PAGE_SIZE, STACK_PAGES, Access::Write).map_err(wrong)?;
     process.space.map_time_page().map_err(wrong)?;
     let fs_base = match image.tls() {

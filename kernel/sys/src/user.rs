@@ -14,6 +14,9 @@ use kernel_arch::trap::TrapFrame;
 /// A process that a fault ended has this exit code, less the exception's number.
 pub const FAULT_EXIT_CODE: i64 = -256;
 
+/// A process whose thread or fiber overflowed its stack has this exit code: one that no exception has.
+pub const STACK_OVERFLOW_EXIT_CODE: i64 = FAULT_EXIT_CODE - 32;
+
 /// A syscall.
 #[inline]
 pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
@@ -54,7 +57,11 @@ pub fn fault(frame: &TrapFrame) -> ! {
     let thread = current();
     let process = thread.process();
     let vector = frame.vector();
-    let name = process.members.lock().name;
+    let address = (vector == core_fault::Vector::PAGE_FAULT).then(|| frame.fault_address());
+    let (name, overflow) = {
+        let members = process.members.lock();
+        (members.name, address.and_then(|address| members.guards.overflow(address)))
+    };
     let (short, long) = vector.name();
     console::print(format_args!(
         "\n---- process \"{}\" ended: {short} {long} ----\n",
@@ -63,15 +70,22 @@ pub fn fault(frame: &TrapFrame) -> ! {
     if vector.has_error_code() {
         console::print(format_args!("{}\n", frame.error_code()));
     }
-    if vector == core_fault::Vector::PAGE_FAULT {
-        console::print(format_args!("address {:#018x}\n", frame.fault_address()));
+    if let Some(address) = address {
+        console::print(format_args!("address {address:#018x}\n"));
+    }
+    if let Some(overflow) = overflow {
+        console::print(format_args!("{overflow}\n"));
     }
     console::print(format_args!("thread {}\n{frame}", thread.slot()));
     console::print(format_args!("backtrace\n"));
     symbols::print_user_backtrace(&process.space, frame);
     // What a person is told does not count.
     section::begin();
-    end_process(thread, process, FAULT_EXIT_CODE - i64::from(vector.0))
+    let code = match overflow {
+        Some(_) => STACK_OVERFLOW_EXIT_CODE,
+        None => FAULT_EXIT_CODE - i64::from(vector.0),
+    };
+    end_process(thread, process, code)
 }
 
 /// A deadline has passed.

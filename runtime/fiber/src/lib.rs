@@ -8,7 +8,7 @@ pub use fiber_chan::select;
 pub use fiber_nursery::{JoinError, JoinHandle, Nursery, SpawnError, nursery, spawn};
 pub use fiber_rt::{
     BuildError, Builder, Cancelled, Dump, FiberInfo, Instant, Runtime, Stall, Stats, Thread, Trace,
-    WorkerStats, blocking, is_cancelled, name, shield, sleep, sleep_until, yield_now,
+    WorkerStats, blocking, is_cancelled, name, shield, sleep, sleep_until, stacks, yield_now,
 };
 
 /// Channels, with the names of crossbeam-channel.

@@ -25,7 +25,7 @@
 //! * [`caller`]: typed clients' way to call and wait. [`serve`]: a service's loop.
 //! * [`capset`]: capabilities by name. [`time`]: the clock without a call.
 //! * [`out`]: text to the console.
-//! * [`thread`]: more threads, on stacks the program has. [`park`]: waiting on a word.
+//! * [`thread`]: more threads, on stacks the program declares with [`stacks!`]. [`park`]: waiting on a word.
 //! * `start`, `syscall`, `panic`: the two entries into the program, the two into the kernel, and
 //!   the end nobody wanted; only in programs, not on the host.
 //!
@@ -35,7 +35,10 @@
 #![cfg_attr(target_os = "none", feature(allow_internal_unsafe))]
 #![cfg_attr(
     target_os = "none",
-    allow(internal_features, reason = "main! lets programs without unsafe define a symbol")
+    allow(
+        internal_features,
+        reason = "main! and stacks! let programs without unsafe define a symbol and a note"
+    )
 )]
 
 #[cfg(test)]
@@ -58,6 +61,8 @@ mod tls;
 mod env;
 #[cfg(target_os = "none")]
 pub mod panic;
+#[cfg(target_os = "none")]
+mod stack;
 #[cfg(target_os = "none")]
 #[doc(hidden)]
 pub mod start;

@@ -1,12 +1,11 @@
 //! More threads in this process, on stacks the program declares.
 //!
-//! A thread has its ring from the kernel and its stack from a [`Stack`], a static of the program;
-//! a stack is one thread's at a time and free again when the thread was joined. There is no guard
-//! below a static stack: size it for what runs on it. If the program has thread-local data, the
-//! thread's copy of it is at the top of its stack.
+//! A thread has its ring from the kernel and its stack from the program, which declares it with
+//! [`stacks!`](crate::stacks); a stack is one thread's at a time and free again when the thread was
+//! joined. At its top is what is known about it; below that, if the program has thread-local data, the
+//! thread's copy of it.
 
 use core::arch::{asm, global_asm};
-use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
@@ -19,6 +18,10 @@ use crate::capset::{CapSet, NoCap};
 use crate::env::{Entry, Env};
 use crate::io::{Io, ok};
 use crate::{Error, syscall, tls};
+
+#[doc(hidden)]
+pub use crate::stack::note;
+pub use crate::stack::{Stack, StackRef, Stacks};
 
 /// How a process ends whose thread cannot end alone.
 const NO_THREAD_EXIT: i64 = 103;
@@ -37,16 +40,10 @@ pub struct Threads {
     control: CapSlot,
 }
 
-/// Memory for the stack of one thread at a time. One that is all zeros is free.
+/// At the top of a thread's stack: what is known about it, and the next one in the list of all that
+/// were ever used. One that is all zeros is of a stack that is free.
 #[derive(Debug)]
-#[repr(C, align(16))]
-pub struct Stack<const BYTES: usize> {
-    memory: UnsafeCell<[u8; BYTES]>,
-    node: Node,
-}
-
-/// What is known about a stack, and the next one in the list of all that were ever used.
-#[derive(Debug)]
+#[repr(align(16))]
 struct Node {
     is_used: AtomicBool,
     is_listed: AtomicBool,
@@ -76,35 +73,6 @@ pub struct Thread {
     node: &'static Node,
 }
 
-// SAFETY: the memory is accessed by the thread that runs on it, and by `spawn` while `is_used`
-// was taken and the thread does not run yet.
-unsafe impl<const BYTES: usize> Sync for Stack<BYTES> {}
-
-impl<const BYTES: usize> Stack<BYTES> {
-    const LARGE_ENOUGH: () = assert!(BYTES >= LEAST_BYTES && BYTES.is_multiple_of(16));
-
-    /// A stack that is free.
-    pub const fn new() -> Self {
-        let () = Self::LARGE_ENOUGH;
-        let node = Node {
-            is_used: AtomicBool::new(false),
-            is_listed: AtomicBool::new(false),
-            next: AtomicPtr::new(ptr::null_mut()),
-            low: AtomicU64::new(0),
-            high: AtomicU64::new(0),
-            ring: AtomicU64::new(0),
-            env: AtomicPtr::new(ptr::null_mut()),
-        };
-        Self { memory: UnsafeCell::new([0; BYTES]), node }
-    }
-}
-
-impl<const BYTES: usize> Default for Stack<BYTES> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Threads {
     /// What the process was granted.
     pub fn of(caps: &CapSet) -> Result<Self, NoCap> {
@@ -116,10 +84,10 @@ impl Threads {
 
     /// Starts a thread. A stack that another thread has is `overloaded`; one that does not hold the
     /// program's thread-local data and a page beside it is `invalid argument`.
-    pub fn spawn<const BYTES: usize>(
+    pub fn spawn(
         &self,
         io: &Io,
-        stack: &'static Stack<BYTES>,
+        stack: impl Into<StackRef>,
         main: Main,
         argument: u64,
     ) -> Result<Thread, Error> {
@@ -127,37 +95,38 @@ impl Threads {
     }
 
     /// As [`spawn`](Self::spawn), for who calls in another way than through an [`Io`].
-    pub fn spawn_through<const BYTES: usize>(
+    pub fn spawn_through(
         &self,
         transport: impl Transport,
-        stack: &'static Stack<BYTES>,
+        stack: impl Into<StackRef>,
         main: Main,
         argument: u64,
     ) -> Result<Thread, Error> {
-        let node = &stack.node;
+        let memory = stack.into().memory();
+        let node_at = memory.end - size_of::<Node>();
+        // SAFETY: the top of a stack is its node, whichever thread looks; zeros are a node, and a stack
+        // is a multiple of what a node is aligned to.
+        let node = unsafe { &*ptr::with_exposed_provenance::<Node>(node_at) };
         // Acquire pairs with the release in `join`: the thread before is gone.
         if node.is_used.swap(true, Ordering::Acquire) {
             return Err(Status::Overloaded.into());
         }
-        let low = stack.memory.get().cast::<u8>();
-        // SAFETY: within the memory, which is a multiple of 16 and larger than a Start.
-        let start = unsafe { low.add(BYTES - size_of::<Start>()) }.cast::<Start>();
+        let start = node_at - size_of::<Start>();
+        let place = ptr::with_exposed_provenance_mut::<Start>(start);
         // SAFETY: `is_used` was free: no thread is on the stack; the place is in it and aligned.
-        unsafe { start.write(Start { main, argument, control: self.control, node }) };
-        let argument = start.expose_provenance();
-        let first = low.expose_provenance();
-        let Some((top, fs_base)) = thread_local_data(first, argument) else {
+        unsafe { place.write(Start { main, argument, control: self.control, node }) };
+        let Some((top, fs_base)) = thread_local_data(memory.start, start) else {
             node.is_used.store(false, Ordering::Release);
             return Err(Status::InvalidArgument.into());
         };
-        node.low.store(first as u64, Ordering::Relaxed);
-        node.high.store((argument + size_of::<Start>()) as u64, Ordering::Relaxed);
+        node.low.store(memory.start as u64, Ordering::Relaxed);
+        node.high.store(node_at as u64, Ordering::Relaxed);
         list(node);
         let entry = thread_entry as *const () as u64;
         let created = thread_spawner::Client::new(transport, self.spawner).create(
             entry,
             top as u64,
-            argument as u64,
+            start as u64,
             fs_base as u64,
             0,
         );

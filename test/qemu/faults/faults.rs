@@ -10,6 +10,7 @@ use abi_types::{CapSlot, NEVER, Opcode, Sqe, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::park::park;
+use capos_rt::thread::{StackRef, Threads};
 use capos_rt::{Env, exit};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use schema::{thread_control, timer};
@@ -20,6 +21,10 @@ use test_bare::{fault, flags};
 capos_rt::main!(main);
 
 static SIBLINGS: [Sibling; 10] = [const { Sibling::new() }; 10];
+
+capos_rt::stacks! {
+    static STACKS: [16384; 3];
+}
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
 const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
 const HOLE: u64 = 0x0000_8000_0000_0000;
@@ -78,6 +83,11 @@ acts! {
     "write-code" => |_| must_end(|| fault::write(fault::undefined as *const () as u64)),
     "guard" => |_| must_end(|| read(GUARD)),
     "overflow" => |_| must_end(overflow),
+    "guard-first" => |_| must_end(|| fault::write(guard_end(0) - 4096)),
+    "guard-byte" => |_| must_end(|| fault::write(guard_end(1) - 1)),
+    "guard-last" => |_| must_end(|| read(guard_end(2) - 4000)),
+    "guard-edges" => touch_all_but_the_guards,
+    "overflow-thread" => overflow_in_a_thread,
     "jump-hole" => |_| must_end(|| fault::jump(HOLE)),
     "jump-kernel" => |_| must_end(|| fault::jump(KERNEL)),
     "jump-data" => |_| must_end(|| fault::jump(RING_VADDR)),
@@ -99,6 +109,37 @@ acts! {
     "exit-yield" => |env| with_others(env, yield_for_ever, || exit(18)),
     "beside" => yield_beside,
     "witness" => witness,
+}
+
+/// Where the guard below a stack ends.
+fn guard_end(stack: usize) -> u64 {
+    StackRef::from(&STACKS[stack]).memory().start as u64
+}
+
+/// What is beside the guards is there, to the last byte.
+fn touch_all_but_the_guards(_: &'static Env) -> i64 {
+    for stack in &STACKS {
+        let memory = StackRef::from(stack).memory();
+        for page in memory.clone().step_by(4096) {
+            fault::write(page as u64);
+            fault::write(page as u64 + 4095);
+        }
+        if (memory.start - 4096) % 4096 != 0 || memory.len() != 16384 {
+            return 1;
+        }
+    }
+    0
+}
+
+/// A thread on a declared stack, while the first one waits for it.
+fn overflow_in_a_thread(env: &'static Env) -> i64 {
+    let Ok(threads) = Threads::of(&env.caps) else { return 71 };
+    let deep = |_: &Env| {
+        overflow();
+        WENT_ON
+    };
+    let Ok(thread) = threads.spawn(&env.io, &STACKS[1], deep, 0) else { return 72 };
+    thread.join(&env.io).unwrap_or(73)
 }
 
 /// Flags user code can set do not matter to the kernel, and are as they were after it.

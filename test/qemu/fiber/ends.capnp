@@ -10,8 +10,20 @@ const manifest :Boot.Manifest = (processes = [
   (name = "fiber.panic-without-console=101", binary = "ends.elf", grants = [
     (name = "panic", systemInfo = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
-  (name = "fiber.overflow=104", binary = "ends.elf", grants = [
+  (name = "fiber.overflow=-288", binary = "ends.elf", grants = [
     (name = "console", console = void), (name = "overflow", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.overflow-by-one-frame=-288", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "large-frame", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.overflow-of-a-thread=-288", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "thread", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.too-few-thread-stacks=0", binary = "ends.elf", grants = [
+    (name = "console", console = void), (name = "few-threads", systemInfo = void),
+    (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
+  (name = "fiber.undeclared=0", binary = "undeclared.elf", grants = [
+    (name = "console", console = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
   (name = "fiber.out-of-memory=101", binary = "ends.elf", grants = [
     (name = "console", console = void), (name = "memory", systemInfo = void),

@@ -20,7 +20,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "control", threadControl = void),
     (name = "park", parkSpace = void)]),
   (name = "suite", binary = "suite.elf", essential = true,
-    profile = (threads = 24, kernelStackPages = 1024, frames = 12288, sleepWaiters = 512), grants = [
+    profile = (threads = 24, kernelStackPages = 1024, frames = 4096, sleepWaiters = 512), grants = [
     (name = "console", console = void),
     (name = "records", records = void),
     (name = "timer", timer = void),

@@ -2,15 +2,17 @@
 #![no_std]
 #![no_main]
 
-use capos_rt::thread::{Stack, Threads};
+use capos_rt::thread::Threads;
 use capos_rt::{Env, Error, serve};
 
 capos_rt::main!(main);
 
-static STACK: Stack<32768> = Stack::new();
+capos_rt::stacks! {
+    static STACK: [32768; 1];
+}
 
 fn main(env: &Env) -> Result<i64, Error> {
-    Threads::of(&env.caps)?.spawn(&env.io, &STACK, receive, 0)?.join(&env.io)
+    Threads::of(&env.caps)?.spawn(&env.io, &STACK[0], receive, 0)?.join(&env.io)
 }
 
 fn receive(env: &Env) -> i64 {

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi_types::{NEVER, Status};
 use capos_rt::park::{Parked, park, unpark};
-use capos_rt::thread::{Stack, Threads};
+use capos_rt::thread::Threads;
 use capos_rt::{Env as ThreadEnv, Error};
 use schema::{park_space, timer};
 use test_kit::{Outcome, T, check, check_eq, require_ok};
@@ -12,7 +12,9 @@ use test_user::Env;
 
 const STACK_BYTES: usize = 32768;
 
-static STACKS: [Stack<STACK_BYTES>; 4] = [const { Stack::new() }; 4];
+capos_rt::stacks! {
+    static STACKS: [STACK_BYTES; 4];
+}
 
 /// What each thread saw of itself.
 static TIDS: [AtomicU32; 4] = [const { AtomicU32::new(u32::MAX) }; 4];

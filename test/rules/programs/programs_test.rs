@@ -29,6 +29,18 @@ fn a_program_with_thread_local_data_says_so() {
 }
 
 #[test]
+fn the_guards_of_declared_stacks_are_in_the_file() {
+    let (_, bytes) = programs().remove(1);
+    let image = Image::parse(&bytes).unwrap();
+    // Two stacks of 32 KiB, declared in two places.
+    let declared = image.guards().declared();
+    assert_eq!(declared.iter().map(|guards| guards.count).collect::<Vec<_>>(), [1, 1]);
+    assert!(declared.iter().all(|guards| guards.stride == 0x9000), "{declared:?}");
+    let pages = image.segments().iter().map(|segment| segment.pages).sum::<u64>();
+    assert_eq!(image.pages(), pages - 2);
+}
+
+#[test]
 fn a_program_that_was_cut_or_changed_is_refused() {
     let (_, mut bytes) = programs().remove(1);
     // What is behind the segments, debug sections, nobody misses.

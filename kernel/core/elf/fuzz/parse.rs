@@ -17,7 +17,21 @@ fuzz_target!(|input: &[u8]| {
         total += segment.pages;
     }
     assert!(end <= limits::END_VADDR && total * 4096 <= limits::IMAGE_BYTES);
-    assert_eq!(total, image.pages());
+    let guards: u64 = image.guards().declared().iter().map(|guards| guards.count).sum();
+    assert_eq!(total - guards, image.pages());
+    // What is mapped has no guard in it, and all else of the segments.
+    let mut end = 0;
+    let mut mapped = 0;
+    for part in image.parts() {
+        assert!(part.start >= end && part.pages > 0);
+        let last = part.end() - 1;
+        assert!(image.guards().overflow(part.start).is_none());
+        assert!(image.guards().overflow(last).is_none());
+        assert!(image.segments().iter().any(|s| s.start <= part.start && last < s.end()));
+        end = part.end();
+        mapped += part.pages;
+    }
+    assert_eq!(mapped, image.pages());
     assert_eq!(image.segments().iter().filter(|s| s.is_code(image.entry())).count(), 1);
     if let Some(tls) = image.tls() {
         let layout = tls.layout();

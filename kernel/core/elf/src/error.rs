@@ -119,6 +119,58 @@ pub enum Error {
     TlsAlignment(u64),
     /// `e_entry` lies in no executable segment's bytes.
     Entry(u64),
+    /// Notes that are aligned otherwise than notes are.
+    NoteAlignment {
+        /// Their header.
+        header: usize,
+        /// `p_align`.
+        align: u64,
+    },
+    /// A note that is not all there.
+    NoteCut {
+        /// Its header.
+        header: usize,
+    },
+    /// More than [`limits::NOTES`] notes.
+    TooManyNotes,
+    /// A note of the system's name with a type that has no meaning.
+    NoteType(u32),
+    /// A note of guards whose descriptor has another size: so many bytes.
+    NoteSize(usize),
+    /// Guards that do not begin on a page.
+    GuardAlignment {
+        /// The first.
+        start: u64,
+    },
+    /// Guards whose distance is no size of a stack with its guard.
+    GuardStride {
+        /// The first.
+        start: u64,
+        /// The distance.
+        stride: u64,
+    },
+    /// A note that declares no guard.
+    NoGuards {
+        /// Where the first would be.
+        start: u64,
+    },
+    /// Stacks with guards that are not all in one writable segment.
+    GuardsOutside {
+        /// The first guard.
+        start: u64,
+    },
+    /// Stacks with guards where the file has bytes.
+    GuardsOverBytes {
+        /// The first guard.
+        start: u64,
+    },
+    /// Stacks with guards that share memory with others.
+    GuardsOverlap {
+        /// The first guard.
+        start: u64,
+    },
+    /// More than [`limits::GUARDS`] notes of guards.
+    TooManyGuards,
 }
 
 impl fmt::Display for Error {
@@ -225,6 +277,47 @@ impl fmt::Display for Error {
             Self::Entry(address) => {
                 write!(f, "the entry {address:#x} lies in no executable segment")
             }
+            Self::NoteAlignment { header, align } => {
+                write!(f, "program header {header}: notes aligned to {align:#x}; expected 4 or 8")
+            }
+            Self::NoteCut { header } => {
+                write!(f, "program header {header}: a note reaches past the end of its segment")
+            }
+            Self::TooManyNotes => write!(f, "more than {} notes; leave out what nobody reads", limits::NOTES),
+            Self::NoteType(kind) => {
+                write!(f, "a note \"capOS\" of type {kind}; expected 1 (guards)")
+            }
+            Self::NoteSize(bytes) => write!(f, "a note of guards has {bytes} bytes; expected 24"),
+            Self::GuardAlignment { start } => {
+                write!(f, "guards from {start:#x} on: the first is not at a multiple of 4096")
+            }
+            Self::GuardStride { start, stride } => write!(
+                f,
+                "guards from {start:#x} on: they are {stride:#x} apart; expected a multiple of 4096, \
+                 for a guard and at least one more page"
+            ),
+            Self::NoGuards { start } => {
+                write!(f, "guards from {start:#x} on: there are none; leave the note out")
+            }
+            Self::GuardsOutside { start } => write!(
+                f,
+                "guards from {start:#x} on: they and their stacks are not all within one writable segment"
+            ),
+            Self::GuardsOverBytes { start } => write!(
+                f,
+                "guards from {start:#x} on: the file has bytes there; stacks are zeros without a place \
+                 in the file"
+            ),
+            Self::GuardsOverlap { start } => write!(
+                f,
+                "guards from {start:#x} on: they or their stacks share memory with others; declare each \
+                 stack once"
+            ),
+            Self::TooManyGuards => write!(
+                f,
+                "more than {} notes of guards; one is enough for all stacks of one size",
+                limits::GUARDS
+            ),
         }
     }
 }

@@ -8,7 +8,8 @@ use elf::endian::LittleEndian;
 use elf::file::{Class, FileHeader, parse_ident};
 use elf::segment::{ProgramHeader, SegmentTable};
 
-use crate::{Error, Segment, Tls, limits};
+use crate::notes::Notes;
+use crate::{Error, Guards, Segment, Tls, limits};
 
 /// Bytes of an ELF64 header.
 const HEADER_BYTES: usize = 64;
@@ -21,14 +22,21 @@ pub struct Image<'a> {
     entry: u64,
     segments: ArrayVec<Segment<'a>, { limits::SEGMENTS }>,
     tls: Option<Tls<'a>>,
+    guards: Guards,
 }
 
 impl<'a> Image<'a> {
     /// Checks a file.
     pub fn parse(file: &'a [u8]) -> Result<Self, Error> {
         let header = file_header(file)?;
-        let mut image = Self { entry: header.e_entry, segments: ArrayVec::new(), tls: None };
-        for (index, entry) in program_headers(file, &header)?.iter().enumerate() {
+        let headers = program_headers(file, &header)?;
+        let mut image = Self {
+            entry: header.e_entry,
+            segments: ArrayVec::new(),
+            tls: None,
+            guards: Guards::new(),
+        };
+        for (index, entry) in headers.iter().enumerate() {
             match entry.p_type {
                 abi::PT_INTERP => return Err(Error::Interpreter),
                 abi::PT_DYNAMIC => return Err(Error::Dynamic),
@@ -38,7 +46,7 @@ impl<'a> Image<'a> {
                 abi::PT_LOAD => image.add_segment(index, segment(file, index, &entry)?)?,
                 abi::PT_TLS if image.tls.is_some() => return Err(Error::SecondTls),
                 abi::PT_TLS => image.tls = Some(template(file, index, &entry)?),
-                // Notes, unwind tables and what other systems define: nothing to load.
+                // Unwind tables and what other systems define: nothing to load. Notes are read below.
                 _ => {}
             }
         }
@@ -48,6 +56,12 @@ impl<'a> Image<'a> {
         if !image.segments.iter().any(|segment| segment.is_code(image.entry)) {
             return Err(Error::Entry(image.entry));
         }
+        let mut notes = 0;
+        for (index, entry) in headers.iter().enumerate() {
+            if entry.p_type == abi::PT_NOTE {
+                image.add_notes(file, index, &entry, &mut notes)?;
+            }
+        }
         Ok(image)
     }
 
@@ -56,9 +70,22 @@ impl<'a> Image<'a> {
         self.entry
     }
 
-    /// What to map, by ascending address; no two share a page.
+    /// The segments, by ascending address; no two share a page.
     pub fn segments(&self) -> &[Segment<'a>] {
         &self.segments
+    }
+
+    /// What to map: the segments without their guards, by ascending address.
+    pub fn parts(&self) -> impl Iterator<Item = Segment<'a>> {
+        self.segments.iter().flat_map(|segment| {
+            let guards = self.guards.pages_in(segment.start..segment.end());
+            segment.without(guards)
+        })
+    }
+
+    /// The guards below its stacks.
+    pub const fn guards(&self) -> &Guards {
+        &self.guards
     }
 
     /// The template of thread-local data.
@@ -66,8 +93,13 @@ impl<'a> Image<'a> {
         self.tls
     }
 
-    /// Pages all segments take.
+    /// Pages to map: those of all segments but for the guards.
     pub fn pages(&self) -> u64 {
+        self.segment_pages() - self.guards.pages()
+    }
+
+    /// Pages of all segments.
+    fn segment_pages(&self) -> u64 {
         self.segments.iter().map(|segment| segment.pages).sum()
     }
 
@@ -81,10 +113,33 @@ impl<'a> Image<'a> {
                 return Err(Error::Overlap { header });
             }
         }
-        if (self.pages() + segment.pages) > limits::IMAGE_BYTES / PAGE_SIZE {
+        if (self.segment_pages() + segment.pages) > limits::IMAGE_BYTES / PAGE_SIZE {
             return Err(Error::TooLarge);
         }
         self.segments.try_push(segment).map_err(|_| Error::TooManySegments)
+    }
+
+    /// Takes what the notes of a `PT_NOTE` declare; `count` are the notes read before.
+    fn add_notes(
+        &mut self,
+        file: &'a [u8],
+        header: usize,
+        entry: &ProgramHeader,
+        count: &mut usize,
+    ) -> Result<(), Error> {
+        let bytes = range(file, entry.p_offset, entry.p_filesz);
+        let bytes = bytes.ok_or(Error::OutsideFile { header })?;
+        for note in Notes::new(bytes, header, entry)? {
+            let note = note?;
+            *count += 1;
+            if *count > limits::NOTES {
+                return Err(Error::TooManyNotes);
+            }
+            if let Some(guards) = note.guards()? {
+                self.guards.add(guards, &self.segments)?;
+            }
+        }
+        Ok(())
     }
 }
 

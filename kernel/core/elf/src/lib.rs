@@ -5,20 +5,25 @@
 //! copied without another look. A file is never repaired and nothing of it is guessed.
 //!
 //! * [`image`]: the checks, and what is left to do as page-granular [`Segment`]s.
+//! * [`guards`]: pages below stacks that are not mapped, and which stack an address is the guard of.
 //! * [`tls`]: where a thread's copy of the thread-local data goes.
 //! * [`limits`]: how large an image and its tables may be, and where it may lie.
 //!
-//! Section headers, symbols and notes are not looked at: nothing that runs depends on them.
-//! Allocates nothing, never panics; time is linear in the program headers.
+//! Section headers and symbols are not looked at, nor notes that are not the system's own: nothing
+//! that runs depends on them. Allocates nothing, never panics; time is linear in program headers and
+//! notes.
 #![no_std]
 
 mod error;
+pub mod guards;
 pub mod image;
 pub mod limits;
+mod notes;
 mod segment;
 pub mod tls;
 
 pub use error::Error;
+pub use guards::{Guards, Overflow};
 pub use image::Image;
 pub use segment::Segment;
 pub use tls::{Tls, TlsLayout};

@@ -14,6 +14,11 @@ pub const TLS_BYTES: u64 = 1 << 20;
 /// Alignment of thread-local data: a block begins on a page.
 pub const TLS_ALIGN: u64 = PAGE_SIZE;
 
+/// Notes in a file, of any name.
+pub const NOTES: usize = 64;
+/// Declarations of guards. One is for any number of stacks of one size, so a program has a few.
+pub const GUARDS: usize = 16;
+
 /// First address an image may use: below it a null pointer with an offset stays a fault.
 pub const FIRST_VADDR: u64 = 0x1_0000;
 /// First address past what an image may use: from here on the kernel places what it maps into

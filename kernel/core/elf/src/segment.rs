@@ -20,7 +20,7 @@ pub struct Segment<'a> {
     pub offset: u64,
 }
 
-impl Segment<'_> {
+impl<'a> Segment<'a> {
     /// First address past the pages.
     pub const fn end(&self) -> u64 {
         self.start + self.pages * PAGE_SIZE
@@ -34,7 +34,7 @@ impl Segment<'_> {
 
     /// What page number `page` begins with: how many zeros, then which bytes of the file. The
     /// rest of the page is zero.
-    pub fn page(&self, page: u64) -> (usize, &[u8]) {
+    pub fn page(&self, page: u64) -> (usize, &'a [u8]) {
         let from = page.saturating_mul(PAGE_SIZE);
         let zeros = self.offset.saturating_sub(from).min(PAGE_SIZE);
         let skipped = from.saturating_sub(self.offset);
@@ -42,5 +42,36 @@ impl Segment<'_> {
         let rest = rest.unwrap_or(&[]);
         let room = (PAGE_SIZE - zeros) as usize;
         (zeros as usize, rest.get(..room).unwrap_or(rest))
+    }
+
+    /// What is left of it without some pages, by ascending address. The pages come in that order, are
+    /// within it and hold no bytes of the file.
+    pub(crate) fn without(
+        self,
+        mut pages: impl Iterator<Item = u64>,
+    ) -> impl Iterator<Item = Self> {
+        let mut rest = self;
+        core::iter::from_fn(move || {
+            while rest.pages > 0 {
+                let Some(at) = pages.next() else {
+                    let last = rest;
+                    rest.pages = 0;
+                    return Some(last);
+                };
+                let before = at.saturating_sub(rest.start) / PAGE_SIZE;
+                let part = Self { pages: before, ..rest };
+                rest = Self {
+                    start: at.saturating_add(PAGE_SIZE),
+                    pages: rest.pages.saturating_sub(before + 1),
+                    bytes: &[],
+                    offset: 0,
+                    ..rest
+                };
+                if part.pages > 0 {
+                    return Some(part);
+                }
+            }
+            None
+        })
     }
 }

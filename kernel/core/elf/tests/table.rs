@@ -2,18 +2,25 @@
 
 use core_elf::{Error, Image, limits};
 use core_paging::Access;
-use elf_testing::{Entry, File, PF_R, PF_W, PF_X, PT_GNU_STACK, PT_LOAD, PT_TLS};
+use elf_testing::{Entry, File, Note, PF_R, PF_W, PF_X, PT_GNU_STACK, PT_LOAD, PT_NOTE, PT_TLS};
 
 /// Index of the code segment, the data segment and the TLS template in the default file.
 const CODE: usize = 1;
 const DATA: usize = 2;
 const TLS: usize = 3;
 const STACK: usize = 4;
+/// Index of the notes in the guarded file.
+const NOTES: usize = 5;
 
 /// The default file with a change, parsed.
 fn refusal(change: impl FnOnce(&mut File)) -> Error {
     let mut file = File::default();
     change(&mut file);
+    refused(&file)
+}
+
+/// Why a file is refused.
+fn refused(file: &File) -> Error {
     let bytes = file.bytes();
     let error = Image::parse(&bytes).expect_err("a file that must be refused");
     assert!(error.to_string().len() > 20, "a sentence: {error}");
@@ -182,4 +189,144 @@ fn entry() {
     for outside in [0, 0x20_0010, 0x20_13ff, 0x20_1600, 0x20_2600, u64::MAX] {
         assert_eq!(at(outside), Error::Entry(outside));
     }
+}
+
+/// The guarded file with a change, parsed.
+fn guarded_refusal(change: impl FnOnce(&mut File)) -> Error {
+    let mut file = File::guarded();
+    change(&mut file);
+    refused(&file)
+}
+
+/// The guarded file with such stacks instead of its own.
+fn guards(all: &[(u64, u64, u64)]) -> File {
+    let note = |(start, stride, count): &_| Note::guards(*start, *stride, *count);
+    File::guarded().with_notes(all.iter().map(note).collect())
+}
+
+/// Start and number of pages of what is mapped.
+fn parts(file: &File) -> Vec<(u64, u64)> {
+    let bytes = file.bytes();
+    let image = Image::parse(&bytes).unwrap();
+    let parts: Vec<_> = image.parts().map(|part| (part.start, part.pages)).collect();
+    assert_eq!(parts.iter().map(|part| part.1).sum::<u64>(), image.pages());
+    parts
+}
+
+#[test]
+fn guards_are_not_mapped() {
+    let code = [(0x20_0000, 1), (0x20_1000, 1)];
+    let all = |data: &[(u64, u64)]| [&code[..], data].concat();
+    assert_eq!(parts(&File::default()), all(&[(0x20_2000, 3)]));
+    let bytes = File::guarded().bytes();
+    let image = Image::parse(&bytes).unwrap();
+    let two = abi_types::Guards { start: 0x20_4000, stride: 0x3000, count: 2 };
+    assert_eq!(image.guards().declared(), [two]);
+    assert_eq!(image.segments().len(), 3);
+    let (split, whole) = (image.parts().nth(2).unwrap(), image.segments()[2]);
+    assert_eq!((split.bytes, split.offset, split.access), (whole.bytes, 0x600, Access::Write));
+    assert_eq!(image.parts().nth(3).unwrap().bytes, []);
+    assert_eq!(parts(&File::guarded()), all(&[(0x20_2000, 2), (0x20_5000, 2), (0x20_8000, 3)]),);
+    // Declared out of order, one behind the other, up to the segment's end.
+    let file = guards(&[(0x20_7000, 0x2000, 2), (0x20_3000, 0x4000, 1)]);
+    assert_eq!(
+        parts(&file),
+        all(&[(0x20_2000, 1), (0x20_4000, 3), (0x20_8000, 1), (0x20_a000, 1)])
+    );
+    // A segment of zeros that begins with a guard.
+    let mut file = guards(&[(0x21_0000, 0x2000, 1)]);
+    file.entries[DATA] = Entry { p_offset: 0, p_vaddr: 0x21_0000, ..file.entries[DATA] };
+    (file.entries[DATA].p_filesz, file.entries[DATA].p_memsz) = (0, 0x3000);
+    assert_eq!(parts(&file), all(&[(0x21_1000, 2)]));
+}
+
+#[test]
+fn notes() {
+    let header = NOTES;
+    let entry = |change: fn(&mut Entry)| guarded_refusal(|f| change(&mut f.entries[NOTES]));
+    assert_eq!(entry(|e| e.p_align = 0), Error::NoteAlignment { header, align: 0 });
+    assert_eq!(entry(|e| e.p_align = 16), Error::NoteAlignment { header, align: 16 });
+    assert_eq!(entry(|e| e.p_filesz = 0x81), Error::OutsideFile { header });
+    assert_eq!(entry(|e| e.p_offset = u64::MAX), Error::OutsideFile { header });
+    for cut in [1, 11, 12, 0x14, 0x19, 0x23, 0x24, 0x30, 0x47] {
+        let cut = guarded_refusal(|f| f.entries[NOTES].p_filesz = cut);
+        assert_eq!(cut, Error::NoteCut { header });
+    }
+    assert_eq!(PT_NOTE, File::guarded().entries[NOTES].p_type);
+    // Somebody else's, without a byte or with many, and without padding at the end.
+    let empty = Note { name: vec![], kind: 0, descriptor: vec![], align: 4 };
+    let odd = Note { name: b"odd".to_vec(), kind: 9, descriptor: vec![1; 33], align: 4 };
+    let mut file = File::guarded().with_notes(vec![empty.clone(), odd]);
+    file.entries[NOTES].p_filesz -= 3;
+    assert_eq!(parts(&file).len(), 3);
+    // Four as alignment is as good.
+    let four = Note { align: 4, ..Note::guards(0x20_4000, 0x3000, 2) };
+    assert_eq!(parts(&File::guarded().with_notes(vec![four])).len(), 5);
+    let many = |count| File::guarded().with_notes(vec![empty.clone(); count]);
+    assert_eq!(parts(&many(limits::NOTES)).len(), 3);
+    assert_eq!(refused(&many(limits::NOTES + 1)), Error::TooManyNotes);
+    assert_eq!(guarded_refusal(|f| f.notes[1].kind = 2), Error::NoteType(2));
+    let size = |bytes| {
+        let mut note = Note::guards(0x20_4000, 0x3000, 2);
+        note.descriptor.resize(bytes, 0);
+        refused(&File::guarded().with_notes(vec![note]))
+    };
+    assert_eq!([size(0), size(23), size(32)], [0, 23, 32].map(Error::NoteSize));
+    // Not this system's: the name is another one.
+    let foreign = Note { name: b"capOS".to_vec(), ..Note::guards(1, 1, 1) };
+    assert_eq!(parts(&File::guarded().with_notes(vec![foreign])).len(), 3);
+}
+
+#[test]
+fn guards_that_make_no_sense() {
+    let start = 0x20_4000;
+    let refuse = |start, stride, count| refused(&guards(&[(start, stride, count)]));
+    assert_eq!(refuse(0x20_4001, 0x3000, 2), Error::GuardAlignment { start: 0x20_4001 });
+    for stride in [0, 1, 0x1000, 0x2001, 0x2fff, u64::MAX] {
+        assert_eq!(refuse(start, stride, 2), Error::GuardStride { start, stride });
+    }
+    assert_eq!(refuse(start, 0x3000, 0), Error::NoGuards { start });
+    // Past the end of the segment, by one stack or by all there is.
+    assert_eq!(refuse(start, 0x3000, 3), Error::GuardsOutside { start });
+    assert_eq!(refuse(start, 0x3000, u64::MAX), Error::GuardsOutside { start });
+    assert_eq!(refuse(start, 1 << 63, 2), Error::GuardsOutside { start });
+    assert_eq!(refuse(start, u64::MAX - 0xfff, 1), Error::GuardsOutside { start });
+    // In no segment, in code, in constants, across two segments.
+    for start in [0, 0x1_0000, 0x20_b000, !0xfff, 0x20_1000, 0x20_0000] {
+        assert_eq!(refuse(start, 0x2000, 1), Error::GuardsOutside { start });
+    }
+    let read_only = |f: &mut File| f.entries[DATA].p_flags = PF_R;
+    assert_eq!(guarded_refusal(read_only), Error::GuardsOutside { start });
+    // The data's bytes are in its first page, and may fill it to the last.
+    let start = 0x20_2000;
+    assert_eq!(refuse(start, 0x3000, 2), Error::GuardsOverBytes { start });
+    let mut file = guards(&[(0x20_3000, 0x3000, 1)]);
+    file.length = 0x2000;
+    file.entries[DATA].p_filesz = 0xa00;
+    assert_eq!(parts(&file).len(), 4);
+    file.entries[DATA].p_filesz = 0xa01;
+    assert_eq!(refused(&file), Error::GuardsOverBytes { start: 0x20_3000 });
+}
+
+#[test]
+fn guards_beside_others() {
+    let mut file = guards(&[(0x20_4000, 0x3000, 2), (0x20_4000, 0x3000, 2)]);
+    let start = 0x20_4000;
+    assert_eq!(refused(&file), Error::GuardsOverlap { start });
+    // The second stack of one is another's first.
+    file = guards(&[(0x20_4000, 0x3000, 2), (0x20_8000, 0x2000, 1)]);
+    assert_eq!(refused(&file), Error::GuardsOverlap { start: 0x20_8000 });
+    file = guards(&[(0x20_8000, 0x2000, 1), (0x20_4000, 0x3000, 2)]);
+    assert_eq!(refused(&file), Error::GuardsOverlap { start });
+    // One within another's stack.
+    file = guards(&[(0x20_4000, 0x6000, 1), (0x20_6000, 0x2000, 1)]);
+    assert_eq!(refused(&file), Error::GuardsOverlap { start: 0x20_6000 });
+    let many = |count: u64| {
+        let each = |i| (0x21_0000 + i * 0x2000, 0x2000, 1);
+        let mut file = guards(&(0..count).map(each).collect::<Vec<_>>());
+        file.entries[DATA].p_memsz = 0x10_0000;
+        file
+    };
+    assert_eq!(parts(&many(limits::GUARDS as u64)).len(), 3 + limits::GUARDS);
+    assert_eq!(refused(&many(limits::GUARDS as u64 + 1)), Error::TooManyGuards);
 }

@@ -172,8 +172,6 @@ impl Worker {
         if drained > 0 {
             shared.notify();
         }
-        if self.cached.get() > 0 {
-            self.flush_cache(self.cached.get());
-        }
+        self.give_up_cache(&shared.pool);
     }
 }

@@ -14,7 +14,11 @@
 //! - The floating point control words are not switched: Rust code may not change them.
 //! - Frames are never freed, so that a late waker finds a state word that refuses its ticket.
 #![cfg_attr(not(loom), no_std)]
-#![cfg_attr(target_os = "none", feature(thread_local))]
+#![cfg_attr(target_os = "none", feature(allow_internal_unsafe, linkage, thread_local))]
+#![cfg_attr(
+    target_os = "none",
+    allow(internal_features, reason = "stacks! lets programs without unsafe define a symbol")
+)]
 
 extern crate alloc;
 
@@ -80,6 +84,7 @@ mod runtime;
 mod scope;
 #[cfg(not(loom))]
 mod stack;
+mod stacks_macro;
 #[cfg(not(loom))]
 mod substrate;
 #[cfg(not(loom))]
@@ -94,6 +99,13 @@ mod wait;
 mod wheel;
 #[cfg(not(loom))]
 mod worker;
+
+#[cfg(target_os = "none")]
+#[doc(hidden)]
+pub mod declare {
+    pub use crate::substrate::capos::stacks::Declared;
+    pub use capos_rt::stacks as guarded;
+}
 
 #[cfg(not(loom))]
 pub use {

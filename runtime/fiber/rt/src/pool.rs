@@ -20,6 +20,8 @@ struct State {
     groups: Vec<StackGroup>,
     /// Stacks of the last group that no frame has yet.
     unused: Vec<Stack>,
+    /// Stacks there are.
+    made: usize,
 }
 
 // SAFETY: frames are shared by design.
@@ -33,26 +35,29 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub fn new(stack_bytes: usize) -> Self {
-        let state = State { free: ptr::null_mut(), groups: Vec::new(), unused: Vec::new() };
+        let state =
+            State { free: ptr::null_mut(), groups: Vec::new(), unused: Vec::new(), made: 0 };
         Self { state: SpinLock::new(state), stack_bytes }
     }
 
     /// A frame with a stack.
     pub fn take(&self, shared: &Shared) -> Result<&'static Frame, SystemError> {
-        let pooled = self.state.with(|state| {
-            // SAFETY: only frames are on the list.
-            let frame = unsafe { state.free.as_ref() }?;
-            state.free = frame.link.load(Ordering::Relaxed);
-            Some(frame)
-        });
-        if let Some(frame) = pooled {
+        if let Some(frame) = self.pop() {
             return Ok(frame);
         }
         let stack = loop {
             if let Some(stack) = self.state.with(|state| state.unused.pop()) {
                 break stack;
             }
-            self.map()?;
+            let Err(error) = self.map() else { continue };
+            // Workers may keep some that nobody uses.
+            let has_more = Sys::STACKS_ARE_FEW && self.collect(shared);
+            if let Some(frame) = self.pop() {
+                return Ok(frame);
+            }
+            if !has_more {
+                return Err(error);
+            }
         };
         let frame = take_frame();
         frame.shared.store(ptr::from_ref(shared).cast_mut(), Ordering::Relaxed);
@@ -61,17 +66,34 @@ impl Pool {
         Ok(frame)
     }
 
+    fn pop(&self) -> Option<&'static Frame> {
+        self.state.with(|state| {
+            // SAFETY: only frames are on the list.
+            let frame = unsafe { state.free.as_ref() }?;
+            state.free = frame.link.load(Ordering::Relaxed);
+            Some(frame)
+        })
+    }
+
+    /// Has every worker give up what it keeps; whether that was anything.
+    #[cold]
+    fn collect(&self, shared: &Shared) -> bool {
+        shared.workers.iter().map(|worker| worker.give_up_cache(self)).sum::<u32>() > 0
+    }
+
     #[cold]
     fn map(&self) -> Result<(), SystemError> {
         let group = Sys::map_stacks(self.stack_bytes, Sys::STACK_GROUP)?;
-        let stacks = (0..group.count).rev().map(|index| {
-            let bottom = group.start + index * group.stride + group.guard;
-            // Tops at one offset in their pages would share a few sets of the cache.
-            Stack { bottom, top: bottom + self.stack_bytes - index % COLORS * COLOR_BYTES }
-        });
-        let stacks: Vec<Stack> = stacks.collect();
         self.state.with(|state| {
+            let before = state.made;
+            let stacks = (0..group.count).rev().map(|index| {
+                let bottom = group.start + index * group.stride + group.guard;
+                // Tops at one offset in their pages would share a few sets of the cache.
+                let color = (before + index) % COLORS * COLOR_BYTES;
+                Stack { bottom, top: bottom + self.stack_bytes - color }
+            });
             state.unused.extend(stacks);
+            state.made += group.count;
             state.groups.push(group);
         });
         Ok(())

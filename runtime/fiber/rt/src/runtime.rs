@@ -22,8 +22,6 @@ use crate::substrate::{Substrate, Sys, SystemError};
 use crate::timer::{Timer, Timers};
 use crate::worker::{self, Mode, Worker};
 
-/// The smallest stack: a page for the fiber, one for its result and for what the switch needs.
-const LEAST_STACK_PAGES: usize = 2;
 const DEFAULT_STALL: Duration = Duration::from_millis(10);
 
 /// What the workers of a runtime share.
@@ -83,7 +81,7 @@ impl core::error::Error for BuildError {}
 pub struct Builder {
     workers: Option<usize>,
     is_elastic: bool,
-    stack_bytes: usize,
+    stack_bytes: Option<usize>,
     stall: Duration,
     trace_events: usize,
     on_stall: fn(&Stall),
@@ -102,10 +100,11 @@ impl Builder {
         self
     }
 
-    /// The size of a fiber's stack, rounded up to whole pages. By default on Linux 128 KiB, of which
-    /// only the pages that are used take memory; on capOS 32 KiB, all of them.
+    /// The size fibers' stacks have at least. On Linux it is rounded up to whole pages, and by default
+    /// 128 KiB, of which only the pages that are used take memory. On capOS all stacks have the size
+    /// the program declares with [`stacks!`](crate::stacks); to ask for more is an error.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
-        self.stack_bytes = bytes;
+        self.stack_bytes = Some(bytes);
         self
     }
 
@@ -135,8 +134,7 @@ impl Builder {
             return Err(BuildError::Workers { asked: base, most: MAX_WORKERS / 2 });
         }
         let most = if self.is_elastic { base * 2 } else { base };
-        let page = Sys::page_bytes();
-        let stack_bytes = self.stack_bytes.max(LEAST_STACK_PAGES * page).next_multiple_of(page);
+        let stack_bytes = Sys::stack_bytes(self.stack_bytes).map_err(BuildError::System)?;
         let shared = Arc::new(Shared {
             workers: (0..most).map(|index| Worker::new(index, self.trace_events)).collect(),
             limits: Limits { base: base as u32, most: most as u32 },
@@ -181,7 +179,7 @@ impl Runtime {
         Builder {
             workers: None,
             is_elastic: true,
-            stack_bytes: Sys::STACK_BYTES,
+            stack_bytes: None,
             stall: DEFAULT_STALL,
             trace_events: 0,
             on_stall: Stall::warn,

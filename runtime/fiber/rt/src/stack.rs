@@ -32,7 +32,7 @@ impl Bounds {
     }
 }
 
-// SAFETY: by `new` the memory is there, and every stack has a guard below its bottom.
+// SAFETY: by `new` the memory is there, and every stack has a guard below its bottom (PT-6 on capOS).
 unsafe impl corosensei::stack::Stack for Bounds {
     fn base(&self) -> StackPointer {
         self.base

@@ -8,7 +8,8 @@ use crate::substrate::{Substrate, Sys, SystemError};
 pub struct Thread(<Sys as Substrate>::Thread);
 
 impl Thread {
-    /// Starts one. On capOS its stack has 64 KiB.
+    /// Starts one. On capOS its stack is one of those the program declares with
+    /// [`stacks!`](crate::stacks).
     pub fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<Self, SystemError> {
         Sys::spawn(name, Box::new(f)).map(Self)
     }

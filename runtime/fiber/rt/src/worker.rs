@@ -7,6 +7,8 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use fiber_core::{CommitVerdict, LifoSlot, RunQueue};
 
 use crate::frame::{Frame, Switch, frame_at};
+use crate::lock::SpinLock;
+use crate::pool::Pool;
 use crate::runtime::Shared;
 use crate::scope;
 use crate::substrate::{Substrate, Sys};
@@ -80,7 +82,8 @@ pub(crate) struct Worker {
     budget: Cell<u32>,
     lifo_runs: Cell<u32>,
     cache: Cell<*mut Frame>,
-    pub(crate) cached: Cell<u32>,
+    cached: Cell<u32>,
+    cache_lock: SpinLock<()>,
     lone_yields: Cell<u64>,
     slice_ns: Cell<u64>,
     /// When the pace was measured, and the picks by then.
@@ -91,7 +94,8 @@ pub(crate) struct Worker {
     pub port: <Sys as Substrate>::Port,
 }
 
-// SAFETY: cells are touched by the worker's own thread only; the rest is shared by protocol.
+// SAFETY: cells are touched by the worker's own thread only, but for those of the cache where stacks are
+// few: there its lock is held. The rest is shared by protocol.
 unsafe impl Sync for Worker {}
 // SAFETY: as for Sync.
 unsafe impl Send for Worker {}
@@ -139,6 +143,7 @@ impl Worker {
             lifo_runs: Cell::new(0),
             cache: Cell::new(ptr::null_mut()),
             cached: Cell::new(0),
+            cache_lock: SpinLock::new(()),
             lone_yields: Cell::new(0),
             slice_ns: Cell::new(FIRST_SLICE_NS),
             measured: Cell::new((0, 0)),
@@ -221,30 +226,52 @@ impl Worker {
     /// A frame for a new fiber.
     #[inline]
     pub fn take_frame(&self) -> Result<&'static Frame, crate::SystemError> {
-        // SAFETY: only frames are in the cache.
-        match unsafe { self.cache.get().as_ref() } {
-            Some(frame) => {
-                self.cache.set(frame.link.load(Ordering::Relaxed));
-                self.cached.set(self.cached.get() - 1);
-                Ok(frame)
-            }
+        let cached = self.with_cache(|| {
+            // SAFETY: only frames are in the cache.
+            let frame = unsafe { self.cache.get().as_ref() }?;
+            self.cache.set(frame.link.load(Ordering::Relaxed));
+            self.cached.set(self.cached.get() - 1);
+            Some(frame)
+        });
+        match cached {
+            Some(frame) => Ok(frame),
             None => self.shared().pool.take(self.shared()),
         }
+    }
+
+    /// Runs `f`, which may touch the cache. By the worker's own thread, or where stacks are few by any.
+    #[inline(always)]
+    fn with_cache<R>(&self, f: impl FnOnce() -> R) -> R {
+        if Sys::STACKS_ARE_FEW { self.cache_lock.with(|()| f()) } else { f() }
     }
 
     /// Keeps a frame for the next spawn.
     #[inline]
     pub fn give_frame(&self, frame: &'static Frame) {
-        frame.link.store(self.cache.get(), Ordering::Relaxed);
-        self.cache.set(frame.as_ptr());
-        self.cached.set(self.cached.get() + 1);
-        if self.cached.get() > CACHE {
-            self.flush_cache(CACHE / 2);
-        }
+        self.with_cache(|| {
+            frame.link.store(self.cache.get(), Ordering::Relaxed);
+            self.cache.set(frame.as_ptr());
+            self.cached.set(self.cached.get() + 1);
+            if self.cached.get() > CACHE {
+                self.flush_cache(CACHE / 2, &self.shared().pool);
+            }
+        });
     }
 
+    /// Gives all frames the worker keeps to the runtime's pool; how many. By who may use `with_cache`.
+    pub fn give_up_cache(&self, pool: &Pool) -> u32 {
+        self.with_cache(|| {
+            let count = self.cached.get();
+            if count > 0 {
+                self.flush_cache(count, pool);
+            }
+            count
+        })
+    }
+
+    /// Within `with_cache`.
     #[cold]
-    pub(crate) fn flush_cache(&self, count: u32) {
+    fn flush_cache(&self, count: u32, pool: &Pool) {
         // SAFETY: only frames are in the cache, and at least `count` of them.
         let Some(first) = (unsafe { self.cache.get().as_ref() }) else { return };
         let mut last = first;
@@ -254,7 +281,7 @@ impl Worker {
         }
         self.cache.set(last.link.load(Ordering::Relaxed));
         self.cached.set(self.cached.get() - count);
-        self.shared().pool.give(first, last);
+        pool.give(first, last);
     }
 
     /// The worker's whole life on its thread.
@@ -296,9 +323,6 @@ impl Worker {
             // otherwise below.
             let switch = unsafe { (*frame.own.get()).coroutine.as_mut() }
                 .map_or(corosensei::CoroutineResult::Return(()), |coroutine| coroutine.resume(()));
-            if !Sys::HAS_GUARDS {
-                check_stack(frame, matches!(switch, corosensei::CoroutineResult::Return(())));
-            }
             if self.is_blocked.load(Ordering::Relaxed) {
                 // The fiber waits in its blocking region: then the worker is not blocked.
                 self.shared().unblock(self);
@@ -409,13 +433,5 @@ impl Worker {
             // SAFETY: only frames are in the slot.
             self.push(unsafe { frame_at(frame) });
         }
-    }
-}
-
-/// Looks whether the fiber that has just left its stack is still within it.
-fn check_stack(frame: &'static Frame, is_last: bool) {
-    // SAFETY: the worker that calls this is the fiber's owner.
-    if let Some(stack) = unsafe { (*frame.own.get()).stack } {
-        Sys::check_stack(stack.bottom, stack.top, is_last);
     }
 }

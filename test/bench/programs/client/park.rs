@@ -4,7 +4,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi_types::{CapSlot, NEVER, Sqe, Status};
 use capos_rt::park::{park_sqe, unpark_sqe};
-use capos_rt::thread::Stack;
 use capos_rt::{Env, Ring};
 use test_kit::{Outcome, T, require_eq, require_ok};
 
@@ -41,7 +40,9 @@ fn alone(t: &mut T<'_, Bench>, sqe: impl Fn(CapSlot) -> Sqe, expected: Status) -
     Ok(())
 }
 
-static STACK: Stack<32768> = Stack::new();
+capos_rt::stacks! {
+    static STACK: [32768; 1];
+}
 /// The turn the measuring thread and the other one have come to.
 static PING: AtomicU32 = AtomicU32::new(0);
 static PONG: AtomicU32 = AtomicU32::new(0);
@@ -50,7 +51,7 @@ const END: u32 = u32::MAX;
 
 pub fn round_trip(t: &mut T<'_, Bench>) -> Outcome {
     let (env, space) = (t.env.env, t.env.park_space);
-    let other = require_ok!(t, t.env.threads.spawn(&env.io, &STACK, partner, space.to_bits()));
+    let other = require_ok!(t, t.env.threads.spawn(&env.io, &STACK[0], partner, space.to_bits()));
     let (samples, answered) = env.io.with_ring(|ring| {
         let mut turn = 0;
         // The other thread is up and parked once it has answered.

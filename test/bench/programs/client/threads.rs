@@ -5,7 +5,6 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use abi_types::{Opcode, Sqe, Status};
 use capos_rt::caller::call;
 use capos_rt::ring::NOP;
-use capos_rt::thread::Stack;
 use capos_rt::{Env, Ring};
 use test_kit::{Outcome, T, check, require_eq, require_ok, require_some};
 
@@ -18,7 +17,9 @@ const SWITCHES: u64 = 2;
 /// Yields of the measuring thread.
 const YIELDS: u64 = BATCH * SAMPLES as u64;
 
-static STACK: Stack<32768> = Stack::new();
+capos_rt::stacks! {
+    static STACK: [32768; 1];
+}
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 static OTHERS_YIELDS: AtomicU32 = AtomicU32::new(0);
 
@@ -38,7 +39,7 @@ fn yields(t: &mut T<'_, Bench>, ring: &mut Ring) -> (Samples, Wrong) {
 
 pub fn yield_thread(t: &mut T<'_, Bench>) -> Outcome {
     let env = t.env.env;
-    let other = require_ok!(t, t.env.threads.spawn(&env.io, &STACK, yield_until_over, 0));
+    let other = require_ok!(t, t.env.threads.spawn(&env.io, &STACK[0], yield_until_over, 0));
     let (samples, wrong, others) = env.io.with_ring(|ring| {
         while OTHERS_YIELDS.load(Ordering::Relaxed) == 0 {
             one(ring, YIELD);
@@ -99,7 +100,7 @@ pub fn create_join(t: &mut T<'_, Bench>) -> Outcome {
     let samples = t.env.counter.sample(|| {
         for _ in 0..THREADS {
             let joined =
-                threads.spawn(&env.io, &STACK, end_at_once, 7).and_then(|o| o.join(&env.io));
+                threads.spawn(&env.io, &STACK[0], end_at_once, 7).and_then(|o| o.join(&env.io));
             wrong += u32::from(joined != Ok(7));
         }
     });

@@ -1,7 +1,6 @@
 //! How fibers end their process, and what is refused.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use abi_types::Status;
 use demo_schema::counter;
@@ -9,7 +8,7 @@ use fiber::ring::{Caller, serve};
 use fiber::sync::Mutex;
 use fiber::{BuildError, Runtime, Thread, nursery};
 use fiber_cases::runtime;
-use fiber_rt::{SystemError, scope};
+use fiber_rt::SystemError;
 use schema::console;
 use schema_wire::{Answer, NoResult};
 use test_kit::{Outcome, T, check, check_eq, require_ok};
@@ -67,37 +66,12 @@ pub fn a_panic_is_told(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-pub fn an_overflow_is_told(t: &mut Test<'_>) -> Outcome {
+/// The kernel tells of it. The process itself has no say in it any more, and its callers get an answer.
+pub fn an_overflow_ends_it_at_once(t: &mut Test<'_>) -> Outcome {
     let Some(text) = last_words(t, "overflows", "overflow-paper") else {
         return t.fail(format_args!("a capability is missing"));
     };
-    for part in ["fiber ", "(too deep)", "overflowed its stack of 16384 bytes", "stack_bytes"] {
-        check!(t, text.contains(part), "{part} in {text}");
-    }
-    Ok(())
-}
-
-pub fn no_room_for_stacks(t: &mut Test<'_>) -> Outcome {
-    // A group of such stacks fits the heap, three do not.
-    let runtime = require_ok!(t, Runtime::builder().workers(1).stack_bytes(512 << 10).build());
-    let refused = runtime.run(|| {
-        scope(|s| {
-            let mut held = Vec::new();
-            loop {
-                match s.spawn(|| fiber::sleep(core::time::Duration::from_secs(1000))) {
-                    Ok(handle) => held.push(handle),
-                    Err(error) => {
-                        s.cancel();
-                        return alloc::format!("{error}");
-                    }
-                }
-            }
-        })
-    });
-    check!(t, refused.contains("heap has no room for"), "{refused}");
-    drop(runtime);
-    // And it is as good as before.
-    check_eq!(t, fiber_cases::runtime(1).run(|| 5), 5);
+    check_eq!(t, text, "");
     Ok(())
 }
 

@@ -4,16 +4,34 @@
 
 extern crate alloc;
 
-use capos_rt::Env;
-use fiber::{Runtime, nursery, yield_now};
+use capos_rt::{Env, exit};
+use fiber::{BuildError, Runtime, Thread, nursery, yield_now};
+use fiber_rt::SystemError;
 
 capos_rt::main!(main);
-capos_heap::heap!(2 << 20);
+capos_heap::heap!(512 << 10);
+fiber::stacks!(fibers: [FIBER_BYTES; 16], threads: [THREAD_BYTES; THREADS]);
+
+const FIBER_BYTES: usize = 16 << 10;
+const THREAD_BYTES: usize = 64 << 10;
+const THREADS: usize = 6;
+
+/// How a program ends whose stack was too small for what it did, and that went on.
+const WENT_ON: i64 = 77;
 
 fn main(env: &'static Env) -> i64 {
     let caps = env.caps;
     let has = |name: &str| caps.named(name).is_some();
-    let built = Runtime::builder().workers(2).stack_bytes(16 << 10).build();
+    if has("few-threads") {
+        // Workers and monitor: more than there are stacks for.
+        let refused = Runtime::builder().workers(THREADS).build().map(|_| ());
+        let expected = SystemError::ThreadStacks(THREADS);
+        if refused != Err(BuildError::System(expected)) {
+            return 4;
+        }
+        capos_rt::println!(env, "{expected}");
+    }
+    let built = Runtime::builder().workers(2).stack_bytes(FIBER_BYTES).build();
     let runtime = match built {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -35,13 +53,14 @@ fn main(env: &'static Env) -> i64 {
                     panic!("it broke: {number}");
                 });
             } else if has("overflow") {
-                n.spawn(|| {
-                    fiber::name("too deep");
-                    let mut first = [1; 24];
-                    let sum = dive(core::ptr::from_ref(&first).addr(), &mut first);
-                    yield_now().unwrap();
-                    assert!(sum > 0);
-                });
+                // Nobody gives a worker up from here on: what ends the process is the overflow itself.
+                n.spawn(|| go_on_after(|| dive(FIBER_BYTES + 1000)));
+            } else if has("large-frame") {
+                n.spawn(|| go_on_after(|| large_frame(7)));
+            } else if has("thread") {
+                Thread::spawn("too deep", || go_on_after(|| dive(THREAD_BYTES + 1000)))
+                    .unwrap()
+                    .join();
             } else if has("memory") {
                 n.spawn(|| {
                     fiber::name("wants much");
@@ -60,15 +79,32 @@ fn env_number(number: u32) -> u32 {
     core::hint::black_box(number)
 }
 
-/// Bytes from a fiber's first frame to beyond the end of its stack, and not beyond what is below that.
-const TOO_DEEP: usize = 17_000;
+/// Ends the process with another code than an overflow's.
+fn go_on_after(overflow: fn() -> u64) {
+    core::hint::black_box(overflow());
+    exit(WENT_ON)
+}
 
-/// Calls itself until it is that far below `start`.
+/// Uses so many bytes of stack, a few at a time.
+fn dive(bytes: usize) -> u64 {
+    let mut first = [1; 24];
+    dive_below(core::ptr::from_ref(&first).addr(), bytes, &mut first)
+}
+
 #[inline(never)]
-fn dive(start: usize, above: &mut [u64; 24]) -> u64 {
+fn dive_below(start: usize, bytes: usize, above: &mut [u64; 24]) -> u64 {
     let mut mine = *core::hint::black_box(above);
     mine[1] += 1;
-    let is_deep = start - core::ptr::from_ref(&mine).addr() > TOO_DEEP;
-    let below = if is_deep { 0 } else { dive(start, &mut mine) };
+    let is_deep = start - core::ptr::from_ref(&mine).addr() > bytes;
+    let below = if is_deep { 0 } else { dive_below(start, bytes, &mut mine) };
     below + core::hint::black_box(&mine).iter().sum::<u64>()
+}
+
+/// A frame that reaches far beyond the guard and the stack below it, with something in its lowest part
+/// only: the compiler touches each page on the way.
+#[inline(never)]
+fn large_frame(value: u8) -> u64 {
+    let mut room = core::mem::MaybeUninit::<[u8; 5 * FIBER_BYTES]>::uninit();
+    let first = room.as_mut_ptr().cast::<u8>();
+    core::hint::black_box(first.addr() as u64 + u64::from(value))
 }

@@ -6,12 +6,17 @@ extern crate alloc;
 
 mod calls;
 mod ends;
+mod stacks;
 
 use test_kit::{Suite, Test};
 use test_user::Env;
 
 capos_rt::main!(main);
-capos_heap::heap!(24 << 20);
+capos_heap::heap!(4 << 20);
+fiber::stacks!(
+    fibers: [stacks::FIBER_BYTES; stacks::FIBERS],
+    threads: [64 << 10; 24],
+);
 
 macro_rules! suite {
     ($($module:ident: $($case:ident)*;)*) => {
@@ -38,9 +43,13 @@ macro_rules! suite {
             Test::new("fiber.calls.a_blocked_worker", calls::a_blocked_worker),
             Test::new("fiber.calls.a_surplus_worker_stays", calls::a_surplus_worker_stays),
             Test::new("fiber.ends.a_panic_is_told", ends::a_panic_is_told),
-            Test::new("fiber.ends.an_overflow_is_told", ends::an_overflow_is_told),
-            Test::new("fiber.ends.no_room_for_stacks", ends::no_room_for_stacks),
+            Test::new("fiber.ends.an_overflow_ends_it_at_once", ends::an_overflow_ends_it_at_once),
             Test::new("fiber.ends.no_more_threads", ends::no_more_threads),
+            Test::new("fiber.stacks.as_many_as_declared", stacks::as_many_as_declared),
+            Test::new("fiber.stacks.two_runtimes", stacks::two_runtimes),
+            Test::new("fiber.stacks.used_to_the_bottom", stacks::used_to_the_bottom),
+            Test::new("fiber.stacks.clean_for_the_next", stacks::clean_for_the_next),
+            Test::new("fiber.stacks.of_the_declared_size", stacks::of_the_declared_size),
             Test::new("fiber.ends.nothing_stray", ends::nothing_stray),
         ]);
     };

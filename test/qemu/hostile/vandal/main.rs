@@ -19,7 +19,7 @@ mod sqes;
 
 use abi_types::place::RING_VADDR;
 use abi_types::{CapSlot, RingBlock, RingWord, Status, UNKNOWN_SYSCALL};
-use capos_rt::thread::{Stack, Threads};
+use capos_rt::thread::Threads;
 use capos_rt::{Env, Error, exit};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hostile_protocol::{HELLO, NEWS, News, Start};
@@ -30,7 +30,9 @@ use sqes::{Caps, any_sqe};
 
 capos_rt::main!(main);
 
-static STACKS: [Stack<16384>; 3] = [const { Stack::new() }; 3];
+capos_rt::stacks! {
+    static STACKS: [16384; 3];
+}
 /// The siblings may begin.
 static GO: AtomicBool = AtomicBool::new(false);
 /// Whether this one is reckless.

@@ -6,7 +6,7 @@
 #![no_main]
 
 use abi_types::{CapSlot, NEVER, Opcode, Status};
-use capos_rt::thread::{Stack, Threads};
+use capos_rt::thread::Threads;
 use capos_rt::{Env, Error, exit};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use ipc_protocol::{EXIT, EXIT_CODE, EXIT_LATER, FAULT, START, Work};
@@ -16,9 +16,11 @@ use test_ring::{Raw, borrow, sqe};
 
 capos_rt::main!(main);
 
-static WORKER: Stack<16384> = Stack::new();
-static SITTER: Stack<8192> = Stack::new();
-static EXTRA: Stack<8192> = Stack::new();
+capos_rt::stacks! {
+    static WORKER: [16384; 1];
+    static SITTER: [8192; 1];
+    static EXTRA: [8192; 1];
+}
 /// Nobody wakes who waits here.
 static NEVER_WOKEN: AtomicU32 = AtomicU32::new(0);
 /// The sitter's handle, for the worker.
@@ -46,9 +48,9 @@ fn main(env: &Env) -> Result<(), Error> {
             }
         });
         if method == START {
-            let sitter = threads.spawn(&env.io, &SITTER, sit, 0)?;
+            let sitter = threads.spawn(&env.io, &SITTER[0], sit, 0)?;
             SITTER_HANDLE.store(sitter.handle().to_bits(), Ordering::Relaxed);
-            let _ = threads.spawn(&env.io, &WORKER, work, word)?;
+            let _ = threads.spawn(&env.io, &WORKER[0], work, word)?;
         }
         env.io.with_ring(|ring| {
             let _ = ring.push(sqe::answer(token, 0, 0));
@@ -210,7 +212,7 @@ fn work(env: &Env) -> i64 {
     if *work == Work::Spawn
         && let Ok(threads) = Threads::of(&env.caps)
     {
-        while let Ok(thread) = threads.spawn(&env.io, &EXTRA, end_at_once, 0) {
+        while let Ok(thread) = threads.spawn(&env.io, &EXTRA[0], end_at_once, 0) {
             let _ = thread.join(&env.io);
         }
     }

@@ -2,7 +2,6 @@
 
 use abi_types::{CapSlot, Status};
 use capos_rt::Env;
-use capos_rt::thread::Stack;
 use core::sync::atomic::AtomicU64;
 use ipc_protocol::{EXIT_LATER, PING, Work};
 use schema::thread_control::ExitThreadParams;
@@ -16,7 +15,9 @@ use crate::{Bench, start};
 const ENDS: u64 = 50;
 const CODE: i64 = 7;
 
-static STACK: Stack<16384> = Stack::new();
+capos_rt::stacks! {
+    static STACK: [16384; 1];
+}
 
 /// Calls a server and ends, in one entry: the server is in the slot of a CPU whose thread is gone.
 fn call_and_end(env: &Env) -> i64 {
@@ -37,7 +38,7 @@ const EXIT_THREAD: u16 = 2;
 pub fn caller_ends(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, threads, services, .. } = *t.env;
     for number in 0..ENDS {
-        let thread = require_ok!(t, threads.spawn(&env.io, &STACK, call_and_end, 0));
+        let thread = require_ok!(t, threads.spawn(&env.io, &STACK[0], call_and_end, 0));
         check_eq!(t, require_ok!(t, thread.join(&env.io)), CODE);
         // The server has run, and is there for the next.
         raw(t, &env.io, |ring| {

@@ -2,7 +2,6 @@
 
 use abi_types::{NEVER, Status};
 use capos_rt::Env;
-use capos_rt::thread::Stack;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ipc_protocol::Work;
 use test_kit::{Outcome, T, check, check_eq, require_ok, require_some};
@@ -93,7 +92,9 @@ pub fn not_used(t: &mut T<'_, Bench>) -> Outcome {
     Ok(())
 }
 
-static STACKS: [Stack<16384>; 2] = [const { Stack::new() }; 2];
+capos_rt::stacks! {
+    static STACKS: [16384; 2];
+}
 static CALLED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Calls both servers at once, in the order its argument says.

@@ -2,7 +2,6 @@
 
 use abi_types::{NEVER, Status};
 use capos_rt::Env;
-use capos_rt::thread::Stack;
 use core::sync::atomic::{AtomicU64, Ordering};
 use test_kit::{Outcome, T, check_eq, require_ok};
 use test_ring::{Random, borrow, raw, sqe};
@@ -13,7 +12,9 @@ const SERVERS: usize = 3;
 /// The method that ends a server.
 const STOP: u16 = 99;
 
-static STACKS: [Stack<16384>; SERVERS] = [const { Stack::new() }; SERVERS];
+capos_rt::stacks! {
+    static STACKS: [16384; SERVERS];
+}
 static SERVED: [AtomicU64; SERVERS] = [const { AtomicU64::new(0) }; SERVERS];
 
 /// Answers with one more than it got; every third call in two entries instead of one.

@@ -8,7 +8,7 @@
 #![no_main]
 
 use abi_types::{CapSlot, ExceptionKind, NEVER, Sqe, Status};
-use capos_rt::thread::{Stack, Threads};
+use capos_rt::thread::Threads;
 use capos_rt::{Env, Error};
 use core::sync::atomic::{AtomicU64, Ordering};
 use test_ring::{Got, Random, Raw, borrow, sqe};
@@ -25,7 +25,9 @@ const NODES: [&str; 4] = ["to0", "to1", "to2", "to3"];
 /// A node's number in its badge.
 const BADGE: u64 = 1000;
 
-static STACKS: [Stack<16384>; SERVERS + CLIENTS] = [const { Stack::new() }; SERVERS + CLIENTS];
+capos_rt::stacks! {
+    static STACKS: [16384; SERVERS + CLIENTS];
+}
 /// Memory of each client, out and back.
 static MEMORY: [[AtomicU64; 32]; CLIENTS] = [const { [const { AtomicU64::new(0) }; 32] }; CLIENTS];
 

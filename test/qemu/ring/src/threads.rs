@@ -3,14 +3,15 @@
 use abi_types::{NEVER, Status};
 use capos_rt::Env;
 use capos_rt::park;
-use capos_rt::thread::Stack;
 use core::sync::atomic::{AtomicU32, Ordering};
 use test_kit::{Outcome, T, check_eq, require_ok};
 use test_ring::{borrow, raw, sqe};
 
 use crate::Bench;
 
-static STACK: Stack<16384> = Stack::new();
+capos_rt::stacks! {
+    static STACK: [16384; 1];
+}
 static WORD: AtomicU32 = AtomicU32::new(0);
 
 /// A thread that stays until the word is not 0.
@@ -27,7 +28,7 @@ fn stay(env: &Env) -> i64 {
 pub fn cancel_join(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, threads, park: space, .. } = *t.env;
     WORD.store(0, Ordering::Release);
-    let thread = require_ok!(t, threads.spawn(&env.io, &STACK, stay, 0));
+    let thread = require_ok!(t, threads.spawn(&env.io, &STACK[0], stay, 0));
     let handle = thread.handle();
     raw(t, &env.io, |ring| {
         for _ in 0..3 {
@@ -92,7 +93,7 @@ fn caller(env: &Env) -> i64 {
 
 pub fn completes_at_submitter(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, threads, own, .. } = *t.env;
-    let thread = require_ok!(t, threads.spawn(&env.io, &STACK, caller, 0));
+    let thread = require_ok!(t, threads.spawn(&env.io, &STACK[0], caller, 0));
     raw(t, &env.io, |ring| {
         for number in 0..20 {
             ring.push(sqe::named(sqe::recv(own), 1));

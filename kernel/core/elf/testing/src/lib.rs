@@ -1,10 +1,13 @@
 //! ELF files made field by field, sound or not: the tests' linker.
 //!
-//! [`File::default`] is a sound executable with code, constants, data and thread-local data; a
-//! test changes what it wants to be wrong and takes the [`bytes`](File::bytes).
+//! [`File::default`] is a sound executable with code, constants, data and thread-local data;
+//! [`File::guarded`] has notes and guards as well. A test changes what it wants to be wrong and takes
+//! the [`bytes`](File::bytes).
 
 /// `p_type` of a segment that is loaded.
 pub const PT_LOAD: u32 = 1;
+/// `p_type` of notes.
+pub const PT_NOTE: u32 = 4;
 /// `p_type` of the thread-local template.
 pub const PT_TLS: u32 = 7;
 /// `p_type` that says how the stack is.
@@ -55,8 +58,44 @@ pub struct File {
     pub header: Header,
     /// The table right behind it.
     pub entries: Vec<Entry>,
-    /// Bytes of the whole file; what is behind the table counts up.
+    /// Notes, one after the other, at [`NOTES_AT`]; the `PT_NOTE` says how many bytes of them count.
+    pub notes: Vec<Note>,
+    /// Bytes of the whole file; what is behind the table counts up, but for the notes.
     pub length: usize,
+}
+
+/// Where a file's notes are, in the file.
+pub const NOTES_AT: usize = 0x680;
+
+/// A note, padded to [`align`](Note::align).
+#[allow(missing_docs)]
+#[derive(Clone, Debug)]
+pub struct Note {
+    pub name: Vec<u8>,
+    pub kind: u32,
+    pub descriptor: Vec<u8>,
+    pub align: usize,
+}
+
+impl Note {
+    /// One that declares guards.
+    pub fn guards(start: u64, stride: u64, count: u64) -> Self {
+        let descriptor = [start, stride, count].into_iter().flat_map(u64::to_le_bytes).collect();
+        Self { name: b"capOS\0".to_vec(), kind: 1, descriptor, align: 8 }
+    }
+
+    /// As it lies in a file.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend((self.name.len() as u32).to_le_bytes());
+        out.extend((self.descriptor.len() as u32).to_le_bytes());
+        out.extend(self.kind.to_le_bytes());
+        for part in [&self.name, &self.descriptor] {
+            out.extend(part);
+            out.resize(out.len().next_multiple_of(self.align), 0);
+        }
+        out
+    }
 }
 
 impl Entry {
@@ -108,12 +147,45 @@ impl Default for File {
                 },
                 Entry { p_type: PT_GNU_STACK, p_vaddr: 0, ..Entry::load(0, 0, 0, 0, PF_R | PF_W) },
             ],
+            notes: Vec::new(),
             length: 0x700,
         }
     }
 }
 
 impl File {
+    /// A sound file with two notes: somebody else's, and two stacks of 8 KiB with their guards in the
+    /// zeros of the data.
+    pub fn guarded() -> Self {
+        let mut file = Self::default();
+        if let Some(data) = file.entries.get_mut(2) {
+            data.p_memsz = 0x8a00;
+        }
+        file.notes = vec![
+            Note { name: b"GNU\0".to_vec(), kind: 3, descriptor: vec![7; 5], align: 8 },
+            Note::guards(0x20_4000, 0x3000, 2),
+        ];
+        file.entries.push(Entry {
+            p_type: PT_NOTE,
+            p_align: 8,
+            ..Entry::load(0x20_0000, NOTES_AT as u64, 0x48, 0x48, PF_R)
+        });
+        file
+    }
+
+    /// The file with these notes and no others, each of the first one's alignment.
+    pub fn with_notes(mut self, notes: Vec<Note>) -> Self {
+        let bytes: usize = notes.iter().map(|note| note.bytes().len()).sum();
+        let align = notes.first().map_or(8, |note| note.align);
+        for entry in self.entries.iter_mut().filter(|entry| entry.p_type == PT_NOTE) {
+            (entry.p_filesz, entry.p_memsz) = (bytes as u64, bytes as u64);
+            entry.p_align = align as u64;
+        }
+        self.length = self.length.max(NOTES_AT + bytes);
+        self.notes = notes;
+        self
+    }
+
     /// The file as it lies on a disk.
     pub fn bytes(&self) -> Vec<u8> {
         let h = &self.header;
@@ -140,6 +212,10 @@ impl File {
         }
         while out.len() < self.length {
             out.push(out.len() as u8);
+        }
+        let notes = self.notes.iter().flat_map(Note::bytes);
+        for (place, byte) in out.iter_mut().skip(NOTES_AT).zip(notes) {
+            *place = byte;
         }
         out.truncate(self.length);
         out

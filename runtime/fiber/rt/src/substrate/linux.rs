@@ -44,10 +44,8 @@ impl Substrate for Linux {
     type Thread = std::thread::JoinHandle<()>;
     type Port = ();
 
-    const HAS_GUARDS: bool = true;
-    // Of which only the pages that are used take memory.
-    const STACK_BYTES: usize = 128 << 10;
     const STACK_GROUP: usize = 64;
+    const STACKS_ARE_FEW: bool = false;
 
     #[inline(never)]
     fn current() -> *const () {
@@ -144,8 +142,8 @@ impl Substrate for Linux {
         let _ = std::io::stderr().write_fmt(format_args!("fiber: {text}\n"));
     }
 
-    fn page_bytes() -> usize {
-        super::linux_stacks::page_bytes()
+    fn stack_bytes(asked: Option<usize>) -> Result<usize, SystemError> {
+        Ok(super::linux_stacks::stack_bytes(asked))
     }
 
     fn map_stacks(stack_bytes: usize, count: usize) -> Result<StackGroup, SystemError> {

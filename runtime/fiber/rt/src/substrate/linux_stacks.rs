@@ -29,7 +29,18 @@ fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-pub fn page_bytes() -> usize {
+/// The size of a stack unless the program says otherwise: only the pages that are used take memory.
+const STACK_BYTES: usize = 128 << 10;
+/// The smallest stack: a page for the fiber, one for its result and for what the switch needs.
+const LEAST_STACK_PAGES: usize = 2;
+
+/// The size of a stack for who asks for so many bytes: whole pages.
+pub fn stack_bytes(asked: Option<usize>) -> usize {
+    let page = page_bytes();
+    asked.unwrap_or(STACK_BYTES).max(LEAST_STACK_PAGES * page).next_multiple_of(page)
+}
+
+fn page_bytes() -> usize {
     // SAFETY: a constant of the system.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)

@@ -13,6 +13,8 @@ pub mod capos;
 mod linux;
 #[cfg(target_os = "linux")]
 mod linux_stacks;
+#[cfg(any(target_os = "none", test))]
+mod numbers;
 
 #[cfg(target_os = "none")]
 pub use capos::Capos as Sys;
@@ -33,8 +35,19 @@ pub enum SystemError {
     Mappings,
     /// The process may have no more threads.
     Threads,
-    /// The program's heap has no room for so many bytes of stacks.
-    Heap(usize),
+    /// The program declares no stacks.
+    NoStacks,
+    /// Fibers were to have larger stacks than the program declares.
+    StackBytes {
+        /// What was asked for.
+        asked: usize,
+        /// What is declared.
+        declared: usize,
+    },
+    /// All stacks for fibers are taken: so many are declared.
+    FiberStacks(usize),
+    /// All stacks for threads are taken: so many are declared.
+    ThreadStacks(usize),
     /// The program lacks a capability of this interface.
     Capability(&'static str),
 }
@@ -53,10 +66,24 @@ impl core::fmt::Display for SystemError {
                 "the process may have no more threads: raise threads, kernelStackPages or capSlots \
                  of its profile in the manifest, or ask for fewer workers",
             ),
-            Self::Heap(bytes) => write!(
+            Self::NoStacks => out.write_str(
+                "the program declares no stacks; say in its root how large and how many: \
+                 fiber::stacks!(fibers: [32 << 10; 64], threads: [64 << 10; 5])",
+            ),
+            Self::StackBytes { asked, declared } => write!(
                 out,
-                "the heap has no room for {bytes} bytes of fiber stacks; give the program a larger \
-                 one with capos_heap::heap!, or fibers smaller stacks with Builder::stack_bytes"
+                "fibers were to have stacks of {asked} bytes, and the program declares them with \
+                 {declared}; make them larger in fiber::stacks!, or leave Builder::stack_bytes out"
+            ),
+            Self::FiberStacks(count) => write!(
+                out,
+                "all {count} fiber stacks that the program declares are taken; declare more of them \
+                 with fiber::stacks!"
+            ),
+            Self::ThreadStacks(count) => write!(
+                out,
+                "all {count} thread stacks that the program declares are taken; declare more of them \
+                 with fiber::stacks!, or ask for fewer workers"
             ),
             Self::Capability(interface) => {
                 write!(out, "the program has no {interface}: its manifest must grant it")
@@ -87,13 +114,11 @@ pub trait Substrate {
     /// What a worker has of the system for itself.
     type Port: Default + Send + Sync;
 
-    /// Whether the system stops a fiber that overflows its stack. If not, the worker looks after each
-    /// switch with [`check_stack`](Self::check_stack).
-    const HAS_GUARDS: bool;
-    /// The size of a stack unless the program says otherwise.
-    const STACK_BYTES: usize;
     /// How many stacks are made at once.
     const STACK_GROUP: usize;
+    /// Whether there are only so many stacks: then a worker that finds none takes those that others
+    /// keep and do not use.
+    const STACKS_ARE_FEW: bool;
 
     /// This thread's pointer, as set by [`set_current`](Self::set_current). Never inlined: a fiber
     /// may be on another thread after a switch, and no address of this thread may be remembered
@@ -153,19 +178,15 @@ pub trait Substrate {
     fn resume(payload: PanicPayload) -> !;
     /// A message for whoever runs the program.
     fn warn(text: core::fmt::Arguments<'_>);
-    /// The size of a page.
-    fn page_bytes() -> usize;
-    /// Maps a group of stacks.
+    /// The size of each stack of a runtime that asks for so many bytes, or for what is usual.
+    fn stack_bytes(asked: Option<usize>) -> Result<usize, SystemError>;
+    /// Maps a group of stacks of that size.
     fn map_stacks(stack_bytes: usize, count: usize) -> Result<StackGroup, SystemError>;
     /// # Safety
     /// Nobody uses a stack of the group any more.
     unsafe fn unmap_stacks(group: &StackGroup);
     /// How many bytes at the top of the stack that ends at `top` have ever been used.
     fn used_bytes(top: usize, stack_bytes: usize) -> usize;
-    /// Ends the process with a report if the stack from `bottom` to `top` has overflowed, as far as that
-    /// can be seen. `is_last`: the fiber has ended.
-    #[inline(always)]
-    fn check_stack(_bottom: usize, _top: usize, _is_last: bool) {}
     /// Prepares this thread to report an overflow of a stack instead of dying without a word.
     fn watch_overflow();
 }

@@ -4,12 +4,12 @@
 //! system and the worker's own PARK are operations of one ring, so that an idle worker waits for
 //! whichever completes first.
 //!
-//! Stacks are memory of the program's heap, below each a red zone instead of a guard page: see
-//! `stacks`. A panic ends the process, with a report that names the fiber.
+//! Stacks are those the program declares, with guards: see `stacks`. A panic ends the process, with a
+//! report that names the fiber.
 
 mod local;
 mod port;
-mod stacks;
+pub mod stacks;
 mod thread;
 
 use core::fmt::Write;
@@ -60,10 +60,9 @@ impl Substrate for Capos {
     type Thread = thread::Running;
     type Port = Port;
 
-    const HAS_GUARDS: bool = false;
-    // All of it is memory: there is nothing that gives pages when they are used.
-    const STACK_BYTES: usize = 32 << 10;
-    const STACK_GROUP: usize = 16;
+    // As many as the program declares. One at a time: one that lies idle is missed elsewhere.
+    const STACK_GROUP: usize = 1;
+    const STACKS_ARE_FEW: bool = true;
 
     #[inline(never)]
     fn current() -> *const () {
@@ -195,12 +194,13 @@ impl Substrate for Capos {
         }
     }
 
-    fn page_bytes() -> usize {
-        4096
+    fn stack_bytes(asked: Option<usize>) -> Result<usize, SystemError> {
+        stacks::fiber_bytes(asked)
     }
 
-    fn map_stacks(stack_bytes: usize, count: usize) -> Result<StackGroup, SystemError> {
-        stacks::map(stack_bytes, count)
+    fn map_stacks(_stack_bytes: usize, _count: usize) -> Result<StackGroup, SystemError> {
+        // Of the only size there is, and one of them, which is the group asked for.
+        stacks::map()
     }
 
     unsafe fn unmap_stacks(group: &StackGroup) {
@@ -210,10 +210,6 @@ impl Substrate for Capos {
 
     fn used_bytes(top: usize, stack_bytes: usize) -> usize {
         stacks::used_bytes(top, stack_bytes)
-    }
-
-    fn check_stack(bottom: usize, top: usize, is_last: bool) {
-        stacks::check(bottom, top, is_last);
     }
 
     fn watch_overflow() {}

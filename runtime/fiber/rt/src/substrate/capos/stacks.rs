@@ -1,91 +1,96 @@
-//! Stacks in the program's heap, each with a red zone below it.
+//! Stacks the program declares with [`stacks!`](crate::stacks), for fibers and for threads.
 //!
-//! The kernel does not give a program memory without access yet, so there are no guard pages: an
-//! overflow writes into the red zone, a page of a known pattern, and the worker finds that when the
-//! fiber next leaves its stack. Then the process ends with a report; what the fiber did meanwhile has
-//! been done. Of the red zone a release build looks at its highest line after each switch, which
-//! anything but a frame with a large hole writes to, and at all of it when the fiber has ended; a
-//! checked build looks at all of it each time.
-//!
-//! With guard pages `HAS_GUARDS` becomes true, `map` makes them, and nothing here looks any more.
+//! They are part of the program's image, each with a guard below it that the kernel does not map: an
+//! overflow is a fault, which ends the process with a report before anything is written. All runtimes of
+//! a process take their fibers' stacks from the same declaration, one at a time, and keep each until
+//! they are dropped.
 
-use core::alloc::Layout;
 use core::ptr;
 
-use capos_rt::panic;
+use capos_rt::thread::{Stack, StackRef, Stacks};
 
+use super::super::numbers::Numbers;
+use crate::lock::SpinLock;
 use crate::substrate::{StackGroup, SystemError};
 
-/// Bytes of the red zone: a frame is probed at every page, so none jumps over it.
-const GUARD: usize = 4096;
-/// Words of its highest line.
-const LINE: usize = 8;
-const WORDS: usize = GUARD / 8;
+/// Bytes of a guard.
+const GUARD: usize = abi_types::GUARD_BYTES as usize;
+/// The smallest stack of a fiber: a page for the fiber, one for its result and for what the switch needs.
+const LEAST_BYTES: usize = 8192;
 
-/// What is in the red zone: no address, no small number, no text.
-const PATTERN: u64 = 0xdead_57ac_c0de_9d5b;
-
-/// How a process ends whose fiber overflowed its stack.
-const OVERFLOW_EXIT: i64 = 104;
-
-fn layout(stride: usize, count: usize) -> Result<Layout, SystemError> {
-    let bytes = stride.checked_mul(count).ok_or(SystemError::Heap(usize::MAX))?;
-    Layout::from_size_align(bytes, GUARD).map_err(|_| SystemError::Heap(bytes))
+/// What a program declares.
+#[derive(Debug)]
+pub struct Declared {
+    fibers: Stacks,
+    threads: Stacks,
 }
 
-pub fn map(stack_bytes: usize, count: usize) -> Result<StackGroup, SystemError> {
-    let stride = stack_bytes.checked_add(GUARD).ok_or(SystemError::Heap(usize::MAX))?;
-    let layout = layout(stride, count)?;
-    if layout.size() == 0 {
-        return Err(SystemError::Heap(0));
+impl Declared {
+    /// For [`stacks!`](crate::stacks): nothing else names the stacks.
+    pub const fn new<
+        const FIBER_BYTES: usize,
+        const FIBERS: usize,
+        const THREAD_BYTES: usize,
+        const THREADS: usize,
+    >(
+        fibers: &'static [Stack<FIBER_BYTES>; FIBERS],
+        threads: &'static [Stack<THREAD_BYTES>; THREADS],
+    ) -> Self {
+        const { assert!(FIBER_BYTES >= LEAST_BYTES, "a fiber's stack has at least 8192 bytes") }
+        const { assert!(THREAD_BYTES >= LEAST_BYTES, "a thread's stack has at least 8192 bytes") }
+        Self { fibers: Stacks::of(fibers), threads: Stacks::of(threads) }
     }
-    // SAFETY: the layout is not empty.
-    let start = unsafe { alloc::alloc::alloc_zeroed(layout) };
-    if start.is_null() {
-        return Err(SystemError::Heap(layout.size()));
+}
+
+unsafe extern "Rust" {
+    /// Defined by [`stacks!`](crate::stacks); null if the program has not used it.
+    #[linkage = "extern_weak"]
+    static CAPOS_FIBER_STACKS: *const Declared;
+}
+
+/// What this program declares.
+fn declared() -> Result<&'static Declared, SystemError> {
+    // SAFETY: null, or the static of that type the macro defines.
+    unsafe { CAPOS_FIBER_STACKS.as_ref() }.ok_or(SystemError::NoStacks)
+}
+
+static FIBERS: SpinLock<Numbers> = SpinLock::new(Numbers::new());
+static THREADS: SpinLock<Numbers> = SpinLock::new(Numbers::new());
+
+/// The size of a fiber's stack for who wants at least `asked`.
+pub fn fiber_bytes(asked: Option<usize>) -> Result<usize, SystemError> {
+    let declared = declared()?.fibers.bytes();
+    match asked {
+        Some(asked) if asked > declared => Err(SystemError::StackBytes { asked, declared }),
+        _ => Ok(declared),
     }
-    for index in 0..count {
-        // SAFETY: the first page of each stride of the block just allocated.
-        unsafe {
-            let zone = start.byte_add(index * stride).cast::<u64>();
-            (0..WORDS).for_each(|word| zone.add(word).write(PATTERN));
-        }
-    }
-    Ok(StackGroup { start: start.expose_provenance(), stride, guard: GUARD, count })
+}
+
+/// A fiber's stack, as a group of one.
+pub fn map() -> Result<StackGroup, SystemError> {
+    let fibers = declared()?.fibers;
+    let refused = SystemError::FiberStacks(fibers.count());
+    let number = FIBERS.with(|numbers| numbers.take(fibers.count())).ok_or(refused)?;
+    let memory = fibers.get(number).ok_or(refused)?.memory();
+    Ok(StackGroup {
+        start: memory.start - GUARD,
+        stride: memory.len() + GUARD,
+        guard: GUARD,
+        count: 1,
+    })
 }
 
 /// # Safety
-/// Nobody uses a stack of the group any more.
+/// `map` made the group, and nobody uses its stack any more.
 pub unsafe fn unmap(group: &StackGroup) {
-    if let Ok(layout) = layout(group.stride, group.count) {
-        let start = ptr::with_exposed_provenance_mut(group.start);
-        // SAFETY: allocated by `map` with this layout; by the caller nobody uses it.
-        unsafe { alloc::alloc::dealloc(start, layout) };
+    let top = group.start + group.stride;
+    // For the next runtime it is as if nobody had used it.
+    let used = used_bytes(top, group.stride - group.guard);
+    // SAFETY: the upper part of the stack, which by the caller nobody uses.
+    unsafe { ptr::with_exposed_provenance_mut::<u8>(top - used).write_bytes(0, used) };
+    if let Some(number) = declared().ok().and_then(|all| all.fibers.number_of(group.start)) {
+        FIBERS.with(|numbers| numbers.give(number));
     }
-}
-
-/// Ends the process if the red zone below `bottom` is not as it was made.
-pub fn check(bottom: usize, top: usize, is_last: bool) {
-    let words = if is_last || cfg!(checked) { WORDS } else { LINE };
-    let zone = ptr::with_exposed_provenance::<u64>(bottom - words * 8);
-    // SAFETY: the red zone is below the stack; nobody writes to it by right.
-    let is_whole = (0..words).all(|word| unsafe { zone.add(word).read() } == PATTERN);
-    if !is_whole {
-        overflowed(top - bottom);
-    }
-}
-
-#[cold]
-fn overflowed(bytes: usize) -> ! {
-    // A stack's top is not at its page's end: the size is that of whole pages.
-    let bytes = bytes.next_multiple_of(4096);
-    panic::end(
-        OVERFLOW_EXIT,
-        format_args!(
-            "it overflowed its stack of {bytes} bytes; give fibers larger stacks with \
-             Builder::stack_bytes"
-        ),
-    )
 }
 
 /// Memory of a new stack is zero, so what is not has been used.
@@ -95,4 +100,17 @@ pub fn used_bytes(top: usize, stack_bytes: usize) -> usize {
     // SAFETY: within the stack. Fibers that run write to it meanwhile, each word at once.
     let untouched = (0..words).take_while(|word| unsafe { bottom.add(*word).read_volatile() } == 0);
     stack_bytes - untouched.count() * 8
+}
+
+/// A thread's stack with its number.
+pub fn take_for_thread() -> Result<(usize, StackRef), SystemError> {
+    let threads = declared()?.threads;
+    let refused = SystemError::ThreadStacks(threads.count());
+    let number = THREADS.with(|numbers| numbers.take(threads.count())).ok_or(refused)?;
+    Ok((number, threads.get(number).ok_or(refused)?))
+}
+
+/// Takes a thread's stack back. By whoever took it, once the thread is gone.
+pub fn give_from_thread(number: usize) {
+    THREADS.with(|numbers| numbers.give(number));
 }
