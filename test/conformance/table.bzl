@@ -680,8 +680,13 @@ PROOFS = {
     ],
     "F15": [
         "//test/fiber:linux",
-        "//runtime/fiber/chan:fiber_chan_channels",
+        "//runtime/fiber/chan:fiber_chan_selects",
+        "//runtime/fiber/chan:fiber_chan_ready",
+        "//runtime/fiber/chan:fiber_chan_opposed",
         "//runtime/fiber/chan:fiber_chan_mixed",
+        "//runtime/fiber/chan:fiber_chan_histories",
+        "//runtime/fiber/chan:fiber_chan_parity",
+        "//runtime/fiber/chan:refused_sends_alone",
     ],
     "F16": [
         "//runtime/fiber/bench:smoke",

@@ -4,7 +4,7 @@
 //! join handles) and `fiber_chan` (channels, select). The book's page on fibers teaches them.
 #![no_std]
 
-pub use fiber_chan::select;
+pub use fiber_chan::{select, select_biased};
 pub use fiber_nursery::{JoinError, JoinHandle, Nursery, SpawnError, nursery, spawn};
 pub use fiber_rt::{
     BuildError, Builder, Cancelled, Dump, FiberInfo, Instant, Runtime, Stall, Stats, Thread, Trace,
@@ -14,9 +14,10 @@ pub use fiber_rt::{
 /// Channels, with the names of crossbeam-channel.
 pub mod channel {
     pub use fiber_chan::{
-        IntoIter, Iter, Receiver, RecvError, RecvTimeoutError, Select, SelectTimeoutError,
-        SelectedOperation, SendError, SendTimeoutError, Sender, TryIter, TryRecvError,
-        TrySelectError, TrySendError, after, at, bounded, never, tick, unbounded,
+        IntoIter, Iter, ReadyTimeoutError, Receiver, RecvError, RecvTimeoutError, Select,
+        SelectTimeoutError, SelectedOperation, SendError, SendTimeoutError, Sender, TryIter,
+        TryReadyError, TryRecvError, TrySelectError, TrySendError, after, at, bounded, never,
+        select, select_biased, tick, unbounded,
     };
 }
 

@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod channels;
 pub mod nurseries;
+pub mod selects;
 pub mod stress;
 pub mod workers;
 
@@ -39,6 +40,12 @@ macro_rules! cases {
                 close_ends_receivers_that_wait
                 a_cancelled_wait_gives_the_value_back_and_loses_none
                 threads_and_fibers_share_channels
+                timers_as_receivers
+                oneshot_carries_one_value
+                values_are_dropped_once
+                a_mutex_excludes_and_a_condvar_wakes
+            ;
+            selects:
                 select_takes_what_is_ready_and_is_fair
                 select_waits_for_the_first_arm
                 select_sends_and_receives
@@ -48,10 +55,15 @@ macro_rules! cases {
                 select_sees_close_timeout_default_and_cancellation
                 a_selected_operation_that_is_dropped_loses_nothing
                 many_arms_are_as_good_as_few
-                timers_as_receivers
-                oneshot_carries_one_value
-                values_are_dropped_once
-                a_mutex_excludes_and_a_condvar_wakes
+                neighbours_are_chosen_equally_often
+                a_removed_operation_is_not_chosen
+                a_biased_select_prefers_the_first
+                the_list_of_arms_has_many_forms
+                a_cancelled_select_makes_no_value
+                ready_tells_and_takes_nothing
+                a_partner_that_gives_up_leaves_all_arms
+                a_timer_that_is_not_taken_keeps_its_value
+                values_of_any_size_go_through_a_select
             ;
             nurseries:
                 a_fiber_borrows_and_its_result_is_joined
@@ -85,6 +97,7 @@ macro_rules! cases {
                 channels_of_every_capacity_carry_everything_once
                 cancelled_fibers_lose_nothing_that_was_acknowledged
                 selects_over_shared_channels_take_each_value_once
+                selects_on_both_sides_of_every_channel_meet
                 requests_and_answers_between_fibers_and_threads
                 locks_and_conditions_under_load
             ;

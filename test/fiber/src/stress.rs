@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 
-use fiber::channel::{bounded, unbounded};
+use fiber::channel::{Select, bounded, unbounded};
 use fiber::sync::{Condvar, Mutex};
 use fiber::{Runtime, Thread, nursery, oneshot, select, sleep, yield_now};
 
@@ -136,6 +136,7 @@ pub fn selects_over_shared_channels_take_each_value_once() {
                             select! {
                                 send(a, 1u64) -> sent => sent.unwrap(),
                                 send(b, 1u64) -> sent => sent.unwrap(),
+                                cancelled => unreachable!(),
                             }
                             random.maybe_yield();
                         }
@@ -170,6 +171,48 @@ pub fn selects_over_shared_channels_take_each_value_once() {
             });
             assert_eq!(got.into_inner(), 3 * EACH);
         }
+    });
+}
+
+/// Everybody selects, on both sides of channels without a buffer: each may find another at one channel
+/// while it is found itself at the next.
+pub fn selects_on_both_sides_of_every_channel_meet() {
+    on_each(|seed| {
+        let channels: Vec<_> = (0..3).map(|_| bounded(0)).collect();
+        let sum = AtomicU64::new(0);
+        nursery(|n| {
+            for fiber in 0..6u64 {
+                let (channels, sum) = (&channels, &sum);
+                n.spawn(move || {
+                    let mut random = Random(seed * 31 + fiber);
+                    for i in 0..EACH {
+                        let mut set = Select::new();
+                        // Three send, three receive, as often.
+                        if fiber % 2 == 0 {
+                            channels.iter().for_each(|(tx, _)| _ = set.send(tx));
+                            let chosen = set.select().unwrap();
+                            let tx = &channels[chosen.index()].0;
+                            if random.below(8) == 0 {
+                                // Whoever was found for it looks for another.
+                                drop(chosen);
+                                tx.send(fiber * 1000 + i).unwrap();
+                            } else {
+                                chosen.send(tx, fiber * 1000 + i).unwrap();
+                            }
+                        } else {
+                            channels.iter().for_each(|(_, rx)| _ = set.recv(rx));
+                            let chosen = set.select().unwrap();
+                            let rx = &channels[chosen.index()].1;
+                            sum.fetch_add(chosen.recv(rx).unwrap(), Ordering::Relaxed);
+                        }
+                        random.maybe_yield();
+                    }
+                });
+            }
+        });
+        let expected: u64 =
+            [0, 2, 4].iter().map(|s| (0..EACH).map(|i| s * 1000 + i).sum::<u64>()).sum();
+        assert_eq!(sum.into_inner(), expected);
     });
 }
 

@@ -1,6 +1,8 @@
 //! The two ends of a channel.
 
 use core::fmt;
+use core::iter::FusedIterator;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::time::Duration;
 
 use alloc::sync::Arc;
@@ -53,11 +55,6 @@ pub(crate) enum Flavor<T> {
 
 macro_rules! common {
     () => {
-        /// How many values it can hold; `None` if any number.
-        pub fn capacity(&self) -> Option<usize> {
-            self.chan().map_or(Some(1), |chan| chan.capacity)
-        }
-
         /// Closes the channel: sends fail from now on, what was admitted is still received. True
         /// for the call that closed it.
         pub fn close(&self) -> bool {
@@ -76,6 +73,11 @@ impl<T> Sender<T> {
 
     fn chan(&self) -> Option<&Chan<T>> {
         Some(&self.chan)
+    }
+
+    /// How many values it can hold; `None` if any number.
+    pub fn capacity(&self) -> Option<usize> {
+        self.chan.capacity
     }
 
     /// Sends, and waits until there is a place or a receiver.
@@ -135,6 +137,15 @@ impl<T> Receiver<T> {
         match &self.flavor {
             Flavor::Chan(chan) => Some(chan),
             Flavor::Timer(_) | Flavor::Never => None,
+        }
+    }
+
+    /// How many values it can hold; `None` if any number.
+    pub fn capacity(&self) -> Option<usize> {
+        match &self.flavor {
+            Flavor::Chan(chan) => chan.capacity,
+            Flavor::Timer(_) => Some(1),
+            Flavor::Never => Some(0),
         }
     }
 
@@ -199,7 +210,8 @@ impl<T> Receiver<T> {
         match &self.flavor {
             Flavor::Chan(chan) => chan.state.with(|state| state.is_full()),
             Flavor::Timer(_) => !self.is_empty(),
-            Flavor::Never => false,
+            // It holds the none it can.
+            Flavor::Never => true,
         }
     }
 
@@ -221,7 +233,7 @@ impl<T> Receiver<T> {
 
     /// Values as they come, until there will be no more or the fiber is cancelled.
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter(self)
+        Iter { receiver: self, is_over: false }
     }
 
     /// Values that are there now.
@@ -283,22 +295,40 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// Values as they come.
+/// Values as they come. It is over at the first that does not come.
 #[derive(Debug)]
-pub struct Iter<'a, T>(&'a Receiver<T>);
+pub struct Iter<'a, T> {
+    receiver: &'a Receiver<T>,
+    is_over: bool,
+}
 
 /// Values that are there now.
 #[derive(Debug)]
 pub struct TryIter<'a, T>(&'a Receiver<T>);
 
-/// Values as they come, of an end that is owned.
+/// Values as they come, of an end that is owned. It is over at the first that does not come.
 #[derive(Debug)]
-pub struct IntoIter<T>(Receiver<T>);
+pub struct IntoIter<T> {
+    receiver: Receiver<T>,
+    is_over: bool,
+}
+
+/// The next value, unless it is over.
+#[inline]
+fn next<T>(receiver: &Receiver<T>, is_over: &mut bool) -> Option<T> {
+    if *is_over {
+        return None;
+    }
+    let value = receiver.recv().ok();
+    *is_over = value.is_none();
+    value
+}
 
 impl<T> Iterator for Iter<'_, T> {
     type Item = T;
+    #[inline]
     fn next(&mut self) -> Option<T> {
-        self.0.recv().ok()
+        next(self.receiver, &mut self.is_over)
     }
 }
 
@@ -311,10 +341,20 @@ impl<T> Iterator for TryIter<'_, T> {
 
 impl<T> Iterator for IntoIter<T> {
     type Item = T;
+    #[inline]
     fn next(&mut self) -> Option<T> {
-        self.0.recv().ok()
+        next(&self.receiver, &mut self.is_over)
     }
 }
+
+impl<T> FusedIterator for Iter<'_, T> {}
+impl<T> FusedIterator for IntoIter<T> {}
+
+// Nothing a user wrote runs while a channel is being changed: a panic leaves it as it was.
+impl<T> UnwindSafe for Sender<T> {}
+impl<T> RefUnwindSafe for Sender<T> {}
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
 
 impl<'a, T> IntoIterator for &'a Receiver<T> {
     type Item = T;
@@ -328,6 +368,6 @@ impl<T> IntoIterator for Receiver<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;
     fn into_iter(self) -> IntoIter<T> {
-        IntoIter(self)
+        IntoIter { receiver: self, is_over: false }
     }
 }

@@ -159,21 +159,81 @@ recv_error! {
     }
 }
 
-impl<T> SendTimeoutError<T> {
-    /// Whether the time was over.
-    pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::Timeout(_))
+/// Questions to an error, each about one case of it.
+macro_rules! asks {
+    ($error:ident $(<$t:ident>)? { $($name:ident => $case:pat, $doc:literal;)* }) => {
+        impl$(<$t>)? $error$(<$t>)? {
+            $(
+                #[doc = $doc]
+                pub fn $name(&self) -> bool {
+                    matches!(self, $case)
+                }
+            )*
+        }
+    };
+}
+
+asks! { SendError<T> {
+    is_disconnected => Self::Disconnected(_), "Whether the channel is closed.";
+    is_cancelled => Self::Cancelled(_), "Whether the fiber was cancelled.";
+} }
+asks! { TrySendError<T> {
+    is_full => Self::Full(_), "Whether there was no place.";
+    is_disconnected => Self::Disconnected(_), "Whether the channel is closed.";
+} }
+asks! { SendTimeoutError<T> {
+    is_timeout => Self::Timeout(_), "Whether the time was over.";
+    is_disconnected => Self::Disconnected(_), "Whether the channel is closed.";
+    is_cancelled => Self::Cancelled(_), "Whether the fiber was cancelled.";
+} }
+asks! { RecvError {
+    is_disconnected => Self::Disconnected, "Whether the channel is closed.";
+    is_cancelled => Self::Cancelled, "Whether the fiber was cancelled.";
+} }
+asks! { TryRecvError {
+    is_empty => Self::Empty, "Whether there was nothing.";
+    is_disconnected => Self::Disconnected, "Whether the channel is closed.";
+} }
+asks! { RecvTimeoutError {
+    is_timeout => Self::Timeout, "Whether the time was over.";
+    is_disconnected => Self::Disconnected, "Whether the channel is closed.";
+    is_cancelled => Self::Cancelled, "Whether the fiber was cancelled.";
+} }
+
+impl<T> From<SendError<T>> for SendTimeoutError<T> {
+    fn from(error: SendError<T>) -> Self {
+        match error {
+            SendError::Disconnected(value) => Self::Disconnected(value),
+            SendError::Cancelled(value) => Self::Cancelled(value),
+        }
     }
 }
 
-impl<T> TrySendError<T> {
-    /// Whether there was no place.
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Full(_))
+/// A wait that was cancelled found no place.
+impl<T> From<SendError<T>> for TrySendError<T> {
+    fn from(error: SendError<T>) -> Self {
+        match error {
+            SendError::Disconnected(value) => Self::Disconnected(value),
+            SendError::Cancelled(value) => Self::Full(value),
+        }
     }
+}
 
-    /// Whether the channel is closed.
-    pub fn is_disconnected(&self) -> bool {
-        matches!(self, Self::Disconnected(_))
+impl From<RecvError> for RecvTimeoutError {
+    fn from(error: RecvError) -> Self {
+        match error {
+            RecvError::Disconnected => Self::Disconnected,
+            RecvError::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// A wait that was cancelled found nothing.
+impl From<RecvError> for TryRecvError {
+    fn from(error: RecvError) -> Self {
+        match error {
+            RecvError::Disconnected => Self::Disconnected,
+            RecvError::Cancelled => Self::Empty,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Channels with the names and meanings of crossbeam-channel, for fibers and threads.
 //!
 //! In here: [`bounded`], [`unbounded`] and their ends; [`after`], [`at`], [`tick`], [`never`];
-//! [`Select`] and [`select!`]; [`oneshot`]. Not in here: parking and waking, which is `fiber_rt`'s;
+//! [`Select`], [`select!`] and [`select_biased!`]; [`oneshot`]. Not in here: parking and waking, which is `fiber_rt`'s;
 //! no channel touches a run queue or a worker.
 //!
 //! # Contract
@@ -45,12 +45,6 @@ pub use timer::{after, at, never, tick};
 #[doc(hidden)]
 pub fn __recv_cancelled<T>(_: &Receiver<T>) -> Result<T, RecvError> {
     Err(RecvError::Cancelled)
-}
-
-/// What `select!` says to a send arm when the fiber was cancelled.
-#[doc(hidden)]
-pub fn __send_cancelled<T>(_: &Sender<T>, value: T) -> Result<(), SendError<T>> {
-    Err(SendError::Cancelled(value))
 }
 
 /// An index `select!` did not hand out.

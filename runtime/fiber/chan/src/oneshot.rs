@@ -7,7 +7,7 @@ use core::ptr;
 use alloc::sync::Arc;
 
 use fiber_core::Outcome;
-use fiber_rt::{Defect, SpinLock, Wait, Waker, What, is_planted, wait};
+use fiber_rt::{Defect, SpinLock, Wait, Waker, What, consume_budget, is_planted, wait};
 
 use crate::error::{RecvError, TryRecvError};
 
@@ -47,6 +47,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 impl<T> Sender<T> {
     /// Sends the value, or gives it back if nobody will receive it.
     pub fn send(self, value: T) -> Result<(), T> {
+        consume_budget();
         let sent = self.0.with(|state| {
             if state.is_over {
                 return Err(value);
@@ -69,6 +70,7 @@ impl<T> Sender<T> {
 impl<T> Receiver<T> {
     /// Waits for the value.
     pub fn recv(self) -> Result<T, RecvError> {
+        consume_budget();
         let publish = |wait: &Wait| {
             self.0.with(|state| {
                 let waits = is_planted(Defect::LinksWithoutLooking)
@@ -101,6 +103,7 @@ impl<T> Receiver<T> {
 
     /// The value, if it is there.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        consume_budget();
         self.0.with(|state| {
             let is_over = state.is_over;
             state.value.take().ok_or(if is_over {

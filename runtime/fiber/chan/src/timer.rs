@@ -7,7 +7,7 @@ use core::time::Duration;
 use alloc::sync::Arc;
 
 use fiber_core::Outcome;
-use fiber_rt::{Instant, What, wait};
+use fiber_rt::{Instant, What, consume_budget, wait};
 
 use crate::chan::Ended;
 use crate::ends::{Flavor, Receiver};
@@ -82,7 +82,7 @@ pub fn tick(period: Duration) -> Receiver<Instant> {
 }
 
 /// A receiver of nothing, ever.
-pub fn never<T>() -> Receiver<T> {
+pub const fn never<T>() -> Receiver<T> {
     Receiver { flavor: Flavor::Never }
 }
 
@@ -94,6 +94,7 @@ pub(crate) fn recv<T>(
     source: Option<&dyn Source<T>>,
     deadline_ns: Option<u64>,
 ) -> Result<T, Ended> {
+    consume_budget();
     loop {
         let mut until_ns = deadline_ns;
         if let Some(source) = source {

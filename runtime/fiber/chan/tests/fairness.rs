@@ -2,8 +2,9 @@
 //!
 //! One worker and no others, so that everything is counted and nothing is a matter of time.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
-use fiber_chan::{Receiver, Sender, bounded, select, unbounded};
+use fiber_chan::{Receiver, Select, Sender, bounded, oneshot, select, tick, unbounded};
 use fiber_nursery::nursery;
 use fiber_rt::{Runtime, yield_now};
 
@@ -88,9 +89,32 @@ fn a_fiber_that_never_waits_yields_within_its_budget_of_operations() {
             tx.try_send(n).unwrap();
         });
     });
-    for (what, most) in
-        [("send and receive", send_and_receive), ("tries", tries), ("selects", selects)]
-    {
+    let looks = most_between(|between| {
+        operations(between, |_, rx, _| {
+            let mut set = Select::new();
+            set.recv(rx);
+            assert_eq!(set.ready(), Ok(0));
+        });
+    });
+    let timers = most_between(|between| {
+        let ticks = tick(Duration::ZERO);
+        operations(between, |_, _, _| assert!(ticks.recv().is_ok()));
+    });
+    let oneshots = most_between(|between| {
+        operations(between, |_, _, n| {
+            let (tx, rx) = oneshot::channel();
+            tx.send(n).unwrap();
+            assert_eq!(rx.recv(), Ok(n));
+        });
+    });
+    for (what, most) in [
+        ("send and receive", send_and_receive),
+        ("tries", tries),
+        ("selects", selects),
+        ("looks", looks),
+        ("timers", timers),
+        ("oneshots", oneshots),
+    ] {
         assert!(most <= BUDGET, "{what}: {most} operations without a yield");
         assert!(most >= BUDGET / 4, "{what}: {most} operations: the budget is not what ends it");
     }

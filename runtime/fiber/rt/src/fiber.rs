@@ -40,8 +40,9 @@ pub fn current_id() -> usize {
 pub fn random() -> u64 {
     match current_worker() {
         Some(worker) => worker.random(),
-        // A thread's clock is as good as any here.
-        None => Sys::now_ns() >> 4,
+        // A thread's clock is as good as any here, multiplied so that every bit of it is in the upper
+        // half.
+        None => Sys::now_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15),
     }
 }
 
