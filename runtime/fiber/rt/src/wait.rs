@@ -186,13 +186,7 @@ fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> O
 /// The outcome of a wait that was woken. If none is decided the fiber was cancelled.
 #[inline]
 fn settle(wait: &Wait) -> Outcome {
-    if let Some(outcome) = wait.outcome.get() {
-        return outcome;
-    }
-    if wait.outcome.decide(Outcome::Cancelled) {
-        return Outcome::Cancelled;
-    }
-    wait.outcome.get().unwrap_or(Outcome::Cancelled)
+    wait.outcome.settle()
 }
 
 /// Looks of a thread at its word before it sleeps: about as long as a fiber needs to answer.
