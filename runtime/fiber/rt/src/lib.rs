@@ -44,7 +44,7 @@ use model as fiber;
 #[cfg(loom)]
 use model as wait;
 #[cfg(loom)]
-pub use model::{Wait, Waker, consume_budget, current_id, random, shield, wait};
+pub use model::{ModelFiber, Wait, Waker, consume_budget, current_id, random, shield, wait};
 
 #[cfg(not(loom))]
 mod deadline;
