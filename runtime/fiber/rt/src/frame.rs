@@ -18,15 +18,16 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use abi_sync::cell::RaceCell;
 use corosensei::{Coroutine, Yielder};
 use fiber_core::StateWord;
 
 use crate::lock::SpinLock;
+use crate::members::{Linked, Member};
 use crate::runtime::Shared;
 use crate::scope::Scope;
 use crate::stack::{Bounds, Stack};
 use crate::timer::Timer;
-use crate::wait::Wait;
 
 /// Why a fiber gave its worker up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,17 +46,6 @@ pub(crate) struct Own {
     pub has_run: bool,
 }
 
-/// What the lock of the fiber's scope protects.
-pub(crate) struct Member {
-    pub previous: *const Frame,
-    pub next: *const Frame,
-    pub is_finished: bool,
-    pub has_handle: bool,
-    pub joiner: *const Wait,
-    /// Drops the result in the slot, for whoever finds it unclaimed.
-    pub drop_slot: unsafe fn(&'static Frame),
-}
-
 #[repr(align(128))]
 pub(crate) struct Frame {
     pub word: StateWord,
@@ -63,7 +53,7 @@ pub(crate) struct Frame {
     pub shared: AtomicPtr<Shared>,
     pub scope: AtomicPtr<Scope<'static, 'static>>,
     pub own: UnsafeCell<Own>,
-    pub member: UnsafeCell<Member>,
+    pub member: RaceCell<Member<Self>>,
     /// The root scope this fiber lives below.
     pub root: AtomicPtr<()>,
     pub thread_word: AtomicU32,
@@ -83,7 +73,11 @@ unsafe impl Sync for Frame {}
 // SAFETY: as for Sync; nothing in a frame belongs to a thread.
 unsafe impl Send for Frame {}
 
-unsafe fn drop_nothing(_: &'static Frame) {}
+impl Linked for Frame {
+    fn member(&self) -> &RaceCell<Member<Self>> {
+        &self.member
+    }
+}
 
 impl Frame {
     fn new(timer: &'static Timer) -> Self {
@@ -100,14 +94,7 @@ impl Frame {
                 slot: ptr::null_mut(),
                 has_run: false,
             }),
-            member: UnsafeCell::new(Member {
-                previous: ptr::null(),
-                next: ptr::null(),
-                is_finished: false,
-                has_handle: false,
-                joiner: ptr::null(),
-                drop_slot: drop_nothing,
-            }),
+            member: RaceCell::new(Member::new()),
             root: AtomicPtr::new(ptr::null_mut()),
             thread_word: AtomicU32::new(0),
             is_thread: AtomicBool::new(false),

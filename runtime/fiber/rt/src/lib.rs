@@ -21,6 +21,7 @@ extern crate alloc;
 mod condvar;
 mod list;
 mod lock;
+mod members;
 mod mutex;
 mod planted;
 mod time;
@@ -29,6 +30,8 @@ mod what;
 pub use condvar::Condvar;
 pub use list::{List, Node};
 pub use lock::SpinLock;
+#[cfg(loom)]
+pub use members::{DropResult, Ended, Linked, Member, Members, wait_for, wait_for_last};
 pub use mutex::{Mutex, MutexGuard};
 pub use planted::Defect;
 pub use planted::is_planted;

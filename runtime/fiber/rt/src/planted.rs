@@ -27,6 +27,8 @@ pub enum Defect {
     ShieldsNothing,
     /// Whoever looks for a waiter gives up at one that has ended otherwise.
     StopsAtTheGone,
+    /// A fiber that ends decides its joiner's wait while it is still a member of its scope.
+    DecidesBeforeUnlinking,
 }
 
 /// Whether the model that runs has planted `defect`.
