@@ -58,6 +58,9 @@ macro_rules! cases {
                 a_nursery_waits_for_fibers_nobody_joins
                 fibers_spawn_into_their_own_nursery
                 results_nobody_takes_are_dropped_before_the_nursery_ends
+                a_forgotten_result_that_is_a_handle_gives_its_frame_back_once
+                what_is_dropped_last_spawns_nothing
+                a_result_is_dropped_on_a_fibers_stack_whenever_its_handle_goes
                 cancellation_is_sticky_and_ends_every_wait
                 one_fiber_is_cancelled_and_its_sibling_is_not
                 a_shield_masks_the_cancellation
@@ -77,6 +80,7 @@ macro_rules! cases {
                 sleeps_are_never_early_and_all_end
                 many_timers_fire
                 a_dump_shows_who_waits_for_what
+                a_name_ends_with_its_fiber
                 counters_add_up
                 runtimes_come_and_go
                 a_number_of_workers_that_makes_no_sense_is_refused

@@ -251,6 +251,23 @@ pub fn a_dump_shows_who_waits_for_what() {
     assert!(runtime.dump().fibers.is_empty(), "nobody is left");
 }
 
+pub fn a_name_ends_with_its_fiber() {
+    let runtime = runtime(1);
+    let dump = runtime.run(|| {
+        scope(|s| {
+            s.spawn(|| name("the first")).unwrap().join().unwrap();
+            let second = s.spawn(|| sleep(Duration::from_secs(1000))).unwrap();
+            while runtime.stats().timers == 0 {
+                yield_now().unwrap();
+            }
+            let dump = runtime.dump();
+            second.cancel();
+            dump
+        })
+    });
+    assert!(dump.fibers.len() == 2 && dump.fibers.iter().all(|f| f.name.is_empty()), "{dump}");
+}
+
 pub fn counters_add_up() {
     const FIBERS: u64 = scaled(1000, 200) as u64;
     let runtime = runtime(2);

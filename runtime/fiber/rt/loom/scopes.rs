@@ -53,7 +53,8 @@ impl World {
     /// The end of a fiber, by its worker.
     fn finish(&self, frame: &'static Frame) -> bool {
         frame.result.update(|result| *result = 7);
-        let Ended { is_ours, joiner, owner } = self.scope.with(|scope| scope.finish(frame));
+        let Ended { unclaimed, joiner, owner } = self.scope.with(|scope| scope.finish(frame));
+        let is_ours = unclaimed.is_some();
         if is_ours {
             self.recycle(frame);
         }

@@ -119,5 +119,6 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 pub fn name(text: &'static str) {
     if let Some(frame) = current_fiber() {
         frame.name.with(|name| *name = text);
+        frame.is_named.store(true, Ordering::Relaxed);
     }
 }

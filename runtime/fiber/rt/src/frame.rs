@@ -13,7 +13,9 @@
 
 use core::cell::UnsafeCell;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -44,6 +46,8 @@ pub(crate) struct Own {
     /// Where the result is.
     pub slot: *mut u8,
     pub has_run: bool,
+    /// Whether the slot holds what has to be dropped, and not only forgotten.
+    pub must_drop: bool,
 }
 
 #[repr(align(128))]
@@ -58,6 +62,8 @@ pub(crate) struct Frame {
     pub root: AtomicPtr<()>,
     pub thread_word: AtomicU32,
     pub is_thread: AtomicBool,
+    /// Whether its fiber, or the last one it had, has given itself a name.
+    pub is_named: AtomicBool,
     pub waits_for: AtomicU8,
     pub waits_at: AtomicUsize,
     pub id: AtomicU64,
@@ -93,11 +99,13 @@ impl Frame {
                 yielder: ptr::null(),
                 slot: ptr::null_mut(),
                 has_run: false,
+                must_drop: false,
             }),
             member: RaceCell::new(Member::new()),
             root: AtomicPtr::new(ptr::null_mut()),
             thread_word: AtomicU32::new(0),
             is_thread: AtomicBool::new(false),
+            is_named: AtomicBool::new(false),
             waits_for: AtomicU8::new(0),
             waits_at: AtomicUsize::new(0),
             id: AtomicU64::new(0),
@@ -108,6 +116,13 @@ impl Frame {
 
     pub fn as_ptr(&'static self) -> *mut Self {
         ptr::from_ref(self).cast_mut()
+    }
+
+    /// Takes the name away that the last fiber of the frame gave itself. By the spawner.
+    #[cold]
+    pub fn forget_name(&self) {
+        self.name.with(|name| *name = "");
+        self.is_named.store(false, Ordering::Relaxed);
     }
 
     /// Gives the worker up. By the fiber itself.
@@ -147,7 +162,7 @@ pub(crate) fn take_frame() -> &'static Frame {
     let taken = FRAMES.with(|frames| {
         // SAFETY: only frames are on the list.
         let frame = unsafe { frames.free.as_ref() }?;
-        frames.free = frame.link.load(core::sync::atomic::Ordering::Relaxed);
+        frames.free = frame.link.load(Ordering::Relaxed);
         Some(frame)
     });
     if let Some(frame) = taken {
@@ -168,7 +183,7 @@ pub(crate) fn take_frame() -> &'static Frame {
 /// Gives a frame without a stack back.
 pub(crate) fn give_frame(frame: &'static Frame) {
     FRAMES.with(|frames| {
-        frame.link.store(frames.free, core::sync::atomic::Ordering::Relaxed);
+        frame.link.store(frames.free, Ordering::Relaxed);
         frames.free = frame.as_ptr();
     });
 }

@@ -69,9 +69,9 @@ impl<F: 'static> Default for Member<F> {
 /// Whose the frame of a fiber that has ended is, and whom to wake, after the lock.
 #[derive(Debug)]
 #[must_use]
-pub struct Ended {
-    /// It has no handle: the frame is the caller's.
-    pub is_ours: bool,
+pub struct Ended<F: 'static> {
+    /// It has no handle: the frame is the caller's, with what this drops.
+    pub unclaimed: Option<DropResult<F>>,
     /// Whoever joins it. The frame is the joiner's.
     pub joiner: Option<Waker>,
     /// The owner of the scope, which nobody lives in any more.
@@ -182,16 +182,17 @@ impl<F: Linked, X> Members<F, X> {
     }
 
     /// Ends a member. By the worker it ended on.
-    pub fn finish(&mut self, frame: &'static F) -> Ended {
-        let (joiner, is_ours) = with(frame, |it| {
+    pub fn finish(&mut self, frame: &'static F) -> Ended<F> {
+        let unclaimed = self.unclaimed(frame);
+        let joiner = with(frame, |it| {
             it.is_finished = true;
-            (core::mem::replace(&mut it.joiner, ptr::null()), !it.has_handle)
+            core::mem::replace(&mut it.joiner, ptr::null())
         });
         self.live -= 1;
         // SAFETY: a linked wait is alive.
         let joiner = unsafe { joiner.as_ref() };
         let is_late = is_planted(Defect::DecidesBeforeUnlinking);
-        if is_ours || (joiner.is_some() && !is_late) {
+        if unclaimed.is_some() || (joiner.is_some() && !is_late) {
             self.unlink(frame);
         }
         let waker = joiner.and_then(|wait| {
@@ -212,7 +213,7 @@ impl<F: Linked, X> Members<F, X> {
             let waker = wait.waker();
             wait.decide(Outcome::Data(0)).then_some(waker)
         });
-        Ended { is_ours, joiner: waker, owner }
+        Ended { unclaimed, joiner: waker, owner }
     }
 
     /// Takes out a member that has ended, whose frame is then the caller's. By its handle.

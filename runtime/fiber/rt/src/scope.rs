@@ -8,7 +8,8 @@
 //!
 //! Whoever comes last: the worker it ended on, if its handle is gone; else the handle, whose join or
 //! drop takes the result and gives the frame back; else, for a handle that was forgotten, the owner
-//! of the scope when it leaves. A result is dropped while the scope is open: it may borrow from it.
+//! of the scope when it leaves. A result is dropped while the scope is open, for it may borrow from it,
+//! and on a fiber's stack, for it may wait: on the owner's, or on that of the fiber it is from.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -23,8 +24,8 @@ use crate::fiber::shield;
 use crate::frame::{Frame, frame_at};
 use crate::handle::Handle;
 use crate::lock::SpinLock;
-use crate::members::{self, Members};
-use crate::packet::{Packet, drop_packet, prepare};
+use crate::members::{self, DropResult, Members};
+use crate::packet::{Packet, drop_packet, prepare, prepare_drop};
 use crate::runtime::Shared;
 use crate::substrate::{PanicPayload, Substrate, Sys, SystemError};
 use crate::wait::{check, publish};
@@ -174,10 +175,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// A frame that is linked as a member, with a handle; no error means that the scope is closing.
-    fn admit(
-        &self,
-        drop_slot: unsafe fn(&'static Frame),
-    ) -> Result<&'static Frame, Option<SystemError>> {
+    fn admit(&self, drop_result: DropResult<Frame>) -> Result<&'static Frame, Option<SystemError>> {
         if self.is_closing.load(Ordering::Relaxed) {
             return Err(None);
         }
@@ -200,8 +198,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         frame.id.store(id, Ordering::Relaxed);
         frame.scope.store(self.erased().cast_mut(), Ordering::Relaxed);
         frame.root.store(self.root.cast_mut(), Ordering::Relaxed);
+        if frame.is_named.load(Ordering::Relaxed) {
+            frame.forget_name();
+        }
         // SAFETY: the frame is new, and the caller's.
-        let is_closing = !self.members.with(|members| unsafe { members.admit(frame, drop_slot) });
+        let is_closing = !self.members.with(|members| unsafe { members.admit(frame, drop_result) });
         if is_closing {
             // The word is still Init, which is what a pooled frame has.
             match here {
@@ -282,15 +283,45 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             self.cancel();
             shield(|| self.wait_for_last());
         }
-        // Also waits for the lock of whoever ended last to be free.
-        while let Some((frame, drop_slot)) = self.members.with(Members::sweep) {
-            // SAFETY: its handle was forgotten, so the result is the owner's.
-            unsafe { drop_slot(frame) };
-            if let Some(frame) = self.members.with(Members::take_forgotten) {
-                recycle(frame);
+        loop {
+            // Also waits for the lock of whoever ended last to be free.
+            match self.members.with(next_left) {
+                // SAFETY: nobody has asked for the result, and nobody will before the frame is gone.
+                Next::Result(frame, drop_result) => unsafe { drop_result(frame) },
+                Next::Kept(kept) => {
+                    if let Err(payload) = Sys::catch(|| drop(kept)) {
+                        self.fail(payload);
+                    }
+                }
+                Next::Frame(frame) => recycle(frame),
+                Next::Nothing(panic) => return panic,
             }
         }
-        self.members.with(|members| members.rest.panic.take())
+    }
+}
+
+/// What is to be done about a scope that nobody lives in any more.
+enum Next {
+    Result(&'static Frame, DropResult<Frame>),
+    Kept(Vec<Box<dyn Kept>>),
+    Frame(&'static Frame),
+    Nothing(Option<PanicPayload>),
+}
+
+/// Results first, then what is kept: either may hold handles, which give their frames back. What is
+/// left then are frames whose handles were forgotten. The scope is closed: what is dropped spawns
+/// nothing into it.
+fn next_left(members: &mut Members<Frame, Left>) -> Next {
+    members.close();
+    if let Some((frame, drop_result)) = members.sweep() {
+        return Next::Result(frame, drop_result);
+    }
+    if !members.rest.kept.is_empty() {
+        return Next::Kept(core::mem::take(&mut members.rest.kept));
+    }
+    match members.take_forgotten() {
+        Some(frame) => Next::Frame(frame),
+        None => Next::Nothing(members.rest.panic.take()),
     }
 }
 
@@ -300,40 +331,42 @@ impl core::fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Ends a fiber. On the worker's stack, after the last switch.
-pub(crate) fn finish(worker: &Worker, frame: &'static Frame) {
+/// Ends a fiber. On the worker's stack, after the last switch. False if the fiber goes on, to drop its
+/// result on its own stack: its handle went after it had left its result there.
+pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
     // SAFETY: the fiber has ended on this worker, which owns it until the lock below.
-    let (has_run, scope) = unsafe {
+    let (has_run, must_drop, scope) = unsafe {
         let own = &mut *frame.own.get();
         own.coroutine = None;
-        (own.has_run, &*frame.scope.load(Ordering::Relaxed))
+        (own.has_run, own.must_drop, &*frame.scope.load(Ordering::Relaxed))
     };
-    let _ = check(frame.word.finish(has_run));
-    let ended = loop {
-        let ended = scope.members.with(|members| {
-            // SAFETY: under the lock; the worker owns the frame until it is marked finished.
-            let has_result = !unsafe { (*frame.own.get()).slot.is_null() };
-            match members.unclaimed(frame).filter(|_| has_result) {
-                Some(drop_result) => Err(drop_result),
-                None => Ok(members.finish(frame)),
-            }
-        });
-        match ended {
-            Ok(ended) => break ended,
-            // The handle went after the fiber left its stack: the result is dropped here, while the
-            // scope is open.
-            // SAFETY: still counted as live, so the scope is open; the frame is this worker's.
-            Err(drop_result) => unsafe { drop_result(frame) },
+    let ended = scope.members.with(|members| {
+        if must_drop && let Some(drop_result) = members.unclaimed(frame) {
+            return Err(drop_result);
+        }
+        bump(&worker.counters.finishes, 1);
+        let _ = check(frame.word.finish(has_run));
+        Ok(members.finish(frame))
+    });
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(drop_result) => {
+            // SAFETY: the frame is this worker's. The fiber counts as live, so the scope is open.
+            unsafe { prepare_drop(frame, drop_result) };
+            return false;
         }
     };
     // From here on the scope may be gone, and the frame is another's unless it is ours.
-    if ended.is_ours {
+    if let Some(drop_result) = ended.unclaimed {
+        // SAFETY: the frame is ours. The result needs no drop: only its memory is given back.
+        unsafe { drop_result(frame) };
         let _ = check(frame.word.recycle());
         worker.give_frame(frame);
     }
     for waker in [ended.joiner, ended.owner].into_iter().flatten() {
         waker.wake();
     }
+    true
 }
 
 /// Opens a scope for `f`, and leaves it when every fiber in it has ended. A panic of `f` cancels
@@ -353,7 +386,6 @@ pub fn scope<'env, R>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) ->
         scope.cancel();
     }
     let left = scope.leave();
-    drop(scope.members.with(|members| core::mem::take(&mut members.rest.kept)));
     match (result, left) {
         (Err(payload), _) | (Ok(_), Some(payload)) => Sys::resume(payload),
         (Ok(value), None) => value,

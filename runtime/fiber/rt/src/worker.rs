@@ -317,9 +317,11 @@ impl Worker {
                     self.push(frame);
                 }
                 corosensei::CoroutineResult::Return(()) => {
-                    bump(&self.counters.finishes, 1);
                     self.current.set(ptr::null());
-                    scope::finish(self, frame);
+                    if !scope::finish(self, frame) {
+                        self.current.set(frame);
+                        continue;
+                    }
                 }
             }
             break;
