@@ -71,6 +71,8 @@ macro_rules! cases {
             ;
             workers:
                 workers_grow_to_twice_as_many_under_blocking_load_and_shrink_back
+                what_a_blocking_region_spawns_and_wakes_runs_meanwhile
+                a_wait_in_a_blocking_region_does_not_end_it
                 a_stalled_workers_fibers_are_taken_over
                 a_pool_that_is_not_elastic_stays_as_it_is
                 a_stall_is_reported

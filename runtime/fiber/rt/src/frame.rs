@@ -46,6 +46,8 @@ pub(crate) struct Own {
     /// Where the result is.
     pub slot: *mut u8,
     pub has_run: bool,
+    /// Whether it is in a blocking region.
+    pub is_blocking: bool,
     /// Whether the slot holds what has to be dropped, and not only forgotten.
     pub must_drop: bool,
 }
@@ -99,6 +101,7 @@ impl Frame {
                 yielder: ptr::null(),
                 slot: ptr::null_mut(),
                 has_run: false,
+                is_blocking: false,
                 must_drop: false,
             }),
             member: RaceCell::new(Member::new()),

@@ -344,8 +344,7 @@ impl Shared {
     /// Marks `worker` as blocked, and starts or wakes another in its place.
     pub fn block(self: &Shared, worker: &Worker) {
         Sys::flush(&worker.port);
-        worker.offer_lifo();
-        worker.is_blocked.store(true, Ordering::Relaxed);
+        worker.set_blocked();
         let blocked = self.blocked.fetch_add(1, Ordering::AcqRel) + 1;
         let workers = self.live_workers.load(Ordering::Relaxed);
         if self.has_work() && self.idle.has_sleepers() {
@@ -359,7 +358,7 @@ impl Shared {
 
     /// Takes the mark back.
     pub fn unblock(&self, worker: &Worker) {
-        if worker.is_blocked.swap(false, Ordering::Relaxed) {
+        if worker.clear_blocked() {
             self.blocked.fetch_sub(1, Ordering::AcqRel);
         }
     }
