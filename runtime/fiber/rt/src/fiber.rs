@@ -24,8 +24,9 @@ pub fn yield_now() -> Result<(), Cancelled> {
         Sys::relax();
         return Ok(());
     };
-    // With nobody else to run there is nothing to switch to.
-    if current_worker().is_some_and(|worker| worker.has_others()) {
+    // With nobody else to run there is nothing to switch to. A fiber that unwinds stays on its thread,
+    // which counts its panic.
+    if current_worker().is_some_and(|worker| worker.has_others()) && !Sys::is_panicking() {
         frame.suspend(Switch::Yield);
     }
     if frame.word.load().sees_cancel() { Err(Cancelled) } else { Ok(()) }
@@ -57,7 +58,7 @@ pub fn consume_budget() {
 
 #[cold]
 fn spent() {
-    if let Some(frame) = current_fiber() {
+    if let Some(frame) = current_fiber().filter(|_| !Sys::is_panicking()) {
         frame.suspend(Switch::Yield);
     }
 }
