@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use fiber_core::scaling::{self, Limits, Telemetry};
-use fiber_core::{Idle, MAX_WORKERS};
+use fiber_core::{Idle, MAX_WORKERS, Watch};
 
 use crate::frame::Frame;
 use crate::global_queue::GlobalQueue;
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub live_workers: AtomicU32,
     pub blocked: AtomicU32,
     pub is_shutdown: AtomicBool,
-    pub is_monitor_asleep: AtomicBool,
+    pub watch: Watch,
     pub monitor_word: AtomicU32,
     pub stall_ns: u64,
     pub on_stall: fn(&Stall),
@@ -136,7 +136,10 @@ impl Builder {
         }
         let most = if self.is_elastic { base * 2 } else { base };
         let page = Sys::page_bytes();
-        let stack_bytes = self.stack_bytes.max(LEAST_STACK_PAGES * page).next_multiple_of(page);
+        let stack_bytes = self.stack_bytes.max(LEAST_STACK_PAGES * page);
+        // More than there are addresses is refused when a stack is made.
+        let stack_bytes =
+            stack_bytes.checked_next_multiple_of(page).unwrap_or(usize::MAX - page + 1);
         let shared = Arc::new(Shared {
             workers: (0..most).map(|index| Worker::new(index, self.trace_events)).collect(),
             limits: Limits { base: base as u32, most: most as u32 },
@@ -147,7 +150,7 @@ impl Builder {
             live_workers: AtomicU32::new(0),
             blocked: AtomicU32::new(0),
             is_shutdown: AtomicBool::new(false),
-            is_monitor_asleep: AtomicBool::new(false),
+            watch: Watch::new(),
             monitor_word: AtomicU32::new(0),
             stall_ns: u64::try_from(self.stall.as_nanos()).unwrap_or(u64::MAX).max(1_000),
             on_stall: self.on_stall,
@@ -374,7 +377,7 @@ impl Shared {
     /// Wakes the monitor if it sleeps because all workers did.
     #[inline]
     pub fn wake_monitor(&self) {
-        if self.is_monitor_asleep.load(Ordering::Relaxed) {
+        if self.watch.is_asleep() {
             self.monitor_word.store(1, Ordering::Release);
             Sys::unpark(&self.monitor_word);
         }
