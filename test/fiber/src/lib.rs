@@ -66,6 +66,7 @@ macro_rules! cases {
                 a_shield_masks_the_cancellation
                 a_deadline_cancels_and_an_inner_nursery_passes_it_on
                 a_deadline_that_is_not_met_does_nothing
+                a_later_deadline_replaces_an_earlier_one
                 run_waits_for_what_was_spawned_into_the_root
                 a_cancelled_run_of_spawns_loses_none
             ;

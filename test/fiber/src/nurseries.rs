@@ -278,6 +278,31 @@ pub fn a_deadline_that_is_not_met_does_nothing() {
     assert_eq!(runtime.stats().timers, 0);
 }
 
+pub fn a_later_deadline_replaces_an_earlier_one() {
+    let runtime = runtime(2);
+    runtime.run(|| {
+        nursery(|n| {
+            n.cancel_after(Duration::from_millis(5));
+            n.cancel_after(LONG);
+            assert_eq!(runtime.stats().timers, 1);
+            sleep(Duration::from_millis(20)).unwrap();
+            assert!(!n.is_cancelled());
+            n.cancel_after(Duration::from_millis(1));
+            assert_eq!(n.spawn(|| sleep(LONG)).join().unwrap_or(Err(Cancelled)), Err(Cancelled));
+        });
+        // Many that expire while they are replaced.
+        for _ in 0..scaled(2000, 50) {
+            nursery(|n| {
+                n.cancel_after(Duration::from_micros(50));
+                n.spawn(|| sleep(Duration::from_micros(60)));
+                let _ = sleep(Duration::from_micros(40));
+                n.cancel_after(LONG);
+            });
+        }
+    });
+    assert_eq!(runtime.stats().timers, 0);
+}
+
 pub fn run_waits_for_what_was_spawned_into_the_root() {
     for runtime in runtimes() {
         let count = Arc::new(AtomicUsize::new(0));
