@@ -633,6 +633,7 @@ PROOFS = {
     "F4": [
         "//runtime/fiber/core:fiber_core_park",
         "//runtime/fiber/core:fiber_core_queues",
+        "//runtime/fiber/core:fiber_core_wakes",
     ],
     "F5": ["//runtime/fiber/core:fiber_core_park"],
     "F6": [
@@ -654,8 +655,13 @@ PROOFS = {
         "//runtime/fiber/nursery:fiber_nursery_panics",
         "//runtime/fiber/nursery:refused_outlives",
         "//runtime/fiber/nursery:refused_escapes",
+        "//runtime/fiber/chan:fiber_chan_cancel",
+        "//runtime/fiber/chan:fiber_chan_cancelled",
     ],
-    "F10": ["//test/fiber:linux"],
+    "F10": [
+        "//test/fiber:linux",
+        "//runtime/fiber/chan:fiber_chan_cancelled",
+    ],
     "F11": [
         "//test/fiber:linux",
         "//runtime/fiber/core:fiber_core_test",
@@ -684,6 +690,7 @@ PROOFS = {
         "//runtime/fiber/chan:fiber_chan_ready",
         "//runtime/fiber/chan:fiber_chan_opposed",
         "//runtime/fiber/chan:fiber_chan_mixed",
+        "//runtime/fiber/chan:fiber_chan_cancelled",
         "//runtime/fiber/chan:fiber_chan_histories",
         "//runtime/fiber/chan:fiber_chan_parity",
         "//runtime/fiber/chan:refused_sends_alone",
@@ -705,6 +712,7 @@ PROOFS = {
     "F19": [
         "//test/fiber:linux",
         "//test/qemu/fiber:fiber_4r_release",
+        "//runtime/fiber/chan:fiber_chan_cancel",
     ],
     "U4": [
         "//kernel/smp/trace:smp_trace_buffer",

@@ -59,12 +59,12 @@ pub fn spin_hint() {
 pub use {
     schedules::{explore, random},
     shuttle::sync::{Arc, Mutex, MutexGuard},
-    shuttle::thread,
+    shuttle::{thread, thread_local},
 };
 
 #[cfg(all(loom, not(shuttle)))]
 pub use {
     loom::sync::{Arc, Mutex, MutexGuard},
-    loom::thread,
+    loom::{thread, thread_local},
     model::{explore, model, random},
 };

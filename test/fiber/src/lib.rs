@@ -70,16 +70,22 @@ macro_rules! cases {
                 a_nursery_waits_for_fibers_nobody_joins
                 fibers_spawn_into_their_own_nursery
                 results_nobody_takes_are_dropped_before_the_nursery_ends
+                a_forgotten_result_that_is_a_handle_gives_its_frame_back_once
+                what_is_dropped_last_spawns_nothing
+                a_result_is_dropped_on_a_fibers_stack_whenever_its_handle_goes
                 cancellation_is_sticky_and_ends_every_wait
                 one_fiber_is_cancelled_and_its_sibling_is_not
                 a_shield_masks_the_cancellation
                 a_deadline_cancels_and_an_inner_nursery_passes_it_on
                 a_deadline_that_is_not_met_does_nothing
+                a_later_deadline_replaces_an_earlier_one
                 run_waits_for_what_was_spawned_into_the_root
                 a_cancelled_run_of_spawns_loses_none
             ;
             workers:
                 workers_grow_to_twice_as_many_under_blocking_load_and_shrink_back
+                what_a_blocking_region_spawns_and_wakes_runs_meanwhile
+                a_wait_in_a_blocking_region_does_not_end_it
                 a_stalled_workers_fibers_are_taken_over
                 a_pool_that_is_not_elastic_stays_as_it_is
                 a_stall_is_reported
@@ -89,6 +95,7 @@ macro_rules! cases {
                 sleeps_are_never_early_and_all_end
                 many_timers_fire
                 a_dump_shows_who_waits_for_what
+                a_name_ends_with_its_fiber
                 counters_add_up
                 runtimes_come_and_go
                 a_number_of_workers_that_makes_no_sense_is_refused

@@ -2,11 +2,12 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 
-use fiber_nursery::{JoinError, nursery, spawn};
-use fiber_rt::{Cancelled, Runtime, is_cancelled, shield, sleep, yield_now};
+use fiber_chan::unbounded;
+use fiber_nursery::{JoinError, Nursery, nursery, spawn};
+use fiber_rt::{Cancelled, Runtime, is_cancelled, scope, shield, sleep, yield_now};
 
 use crate::{runtime, scaled};
 
@@ -92,6 +93,104 @@ pub fn results_nobody_takes_are_dropped_before_the_nursery_ends() {
     }
 }
 
+/// Fibers that are there at once, each with a stack of its own.
+fn stacks_are_not_shared() {
+    nursery(|n| {
+        for number in 0..8 {
+            n.spawn(move || {
+                let mine = [number; 64];
+                for _ in 0..4 {
+                    let _ = yield_now();
+                    assert!(mine.iter().all(|value| *value == number), "two fibers on one stack");
+                }
+            });
+        }
+    });
+}
+
+pub fn a_forgotten_result_that_is_a_handle_gives_its_frame_back_once() {
+    for runtime in runtimes() {
+        runtime.run(|| {
+            nursery(|n| core::mem::forget(n.spawn(move || n.spawn(|| String::from("inner")))));
+            stacks_are_not_shared();
+            // The same with what a scope keeps.
+            scope(|s| {
+                s.keep(s.spawn(|| String::from("kept")).unwrap());
+            });
+            stacks_are_not_shared();
+        });
+        assert!(runtime.dump().fibers.is_empty(), "{}", runtime.dump());
+    }
+}
+
+pub fn what_is_dropped_last_spawns_nothing() {
+    struct Spawns<'scope, 'env>(&'scope Nursery<'scope, 'env>, &'env AtomicUsize);
+    impl Drop for Spawns<'_, '_> {
+        fn drop(&mut self) {
+            let ran = self.1;
+            let handle = self.0.spawn(move || ran.fetch_add(1, Ordering::Relaxed));
+            assert!(matches!(handle.join(), Err(JoinError::Cancelled)));
+            ran.fetch_add(100, Ordering::Relaxed);
+        }
+    }
+    for runtime in runtimes() {
+        let ran = AtomicUsize::new(0);
+        runtime.run(|| nursery(|n| core::mem::forget(n.spawn(|| Spawns(n, &ran)))));
+        assert_eq!(ran.load(Ordering::Relaxed), 100);
+    }
+}
+
+pub fn a_result_is_dropped_on_a_fibers_stack_whenever_its_handle_goes() {
+    const ROUNDS: usize = scaled(20_000, 100) as usize;
+    /// Waits for a fiber when it is dropped, which only a fiber can.
+    struct Waits<'a>(&'a AtomicUsize);
+    impl Drop for Waits<'_> {
+        fn drop(&mut self) {
+            nursery(|n| n.spawn(|| ()).join().unwrap());
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let runtime = runtime(2);
+    let dropped = AtomicUsize::new(0);
+    runtime.run(|| {
+        let has_begun = AtomicBool::new(false);
+        nursery(|n| {
+            let (give, take) = unbounded();
+            // On one worker fibers end, on the other their handles go, sooner or later.
+            n.spawn(|| {
+                let take = take;
+                for round in 0..ROUNDS {
+                    let handle = loop {
+                        match take.try_recv() {
+                            Ok(handle) => break handle,
+                            Err(_) => drop(yield_now()),
+                        }
+                    };
+                    while !has_begun.swap(false, Ordering::Acquire) {
+                        let _ = yield_now();
+                    }
+                    for _ in 0..round % 32 {
+                        core::hint::spin_loop();
+                    }
+                    drop(handle);
+                }
+            });
+            for round in 0..ROUNDS {
+                let handle = n.spawn(|| {
+                    has_begun.store(true, Ordering::Release);
+                    Waits(&dropped)
+                });
+                give.send(handle).unwrap();
+                while dropped.load(Ordering::Relaxed) <= round {
+                    assert!(!n.is_cancelled(), "a drop panicked");
+                    let _ = yield_now();
+                }
+            }
+        });
+    });
+    assert_eq!(dropped.load(Ordering::Relaxed), ROUNDS);
+}
+
 pub fn cancellation_is_sticky_and_ends_every_wait() {
     for runtime in runtimes() {
         runtime.run(|| {
@@ -175,6 +274,31 @@ pub fn a_deadline_that_is_not_met_does_nothing() {
             assert_eq!(n.spawn(|| sleep(Duration::from_millis(1))).join().unwrap(), Ok(()));
             assert!(!n.is_cancelled());
         });
+    });
+    assert_eq!(runtime.stats().timers, 0);
+}
+
+pub fn a_later_deadline_replaces_an_earlier_one() {
+    let runtime = runtime(2);
+    runtime.run(|| {
+        nursery(|n| {
+            n.cancel_after(Duration::from_millis(5));
+            n.cancel_after(LONG);
+            assert_eq!(runtime.stats().timers, 1);
+            sleep(Duration::from_millis(20)).unwrap();
+            assert!(!n.is_cancelled());
+            n.cancel_after(Duration::from_millis(1));
+            assert_eq!(n.spawn(|| sleep(LONG)).join().unwrap_or(Err(Cancelled)), Err(Cancelled));
+        });
+        // Many that expire while they are replaced.
+        for _ in 0..scaled(2000, 50) {
+            nursery(|n| {
+                n.cancel_after(Duration::from_micros(50));
+                n.spawn(|| sleep(Duration::from_micros(60)));
+                let _ = sleep(Duration::from_micros(40));
+                n.cancel_after(LONG);
+            });
+        }
     });
     assert_eq!(runtime.stats().timers, 0);
 }

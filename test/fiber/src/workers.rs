@@ -4,7 +4,10 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 
-use fiber_rt::{Instant, Mutex, Runtime, Scope, Thread, blocking, name, scope, sleep, yield_now};
+use fiber_chan::bounded;
+use fiber_rt::{
+    Instant, Mutex, Runtime, Scope, Thread, What, blocking, name, scope, sleep, yield_now,
+};
 
 use crate::{runtime, scaled};
 
@@ -58,6 +61,65 @@ pub fn workers_grow_to_twice_as_many_under_blocking_load_and_shrink_back() {
     assert_eq!(stats.blocked_workers, 0);
     // And it is as good as before.
     assert_eq!(runtime.run(|| 5), 5);
+}
+
+/// A runtime in which nobody ever counts as stalled: who is blocked has to say so.
+fn never_stalls(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).stall_after(PATIENCE * 1000).build().unwrap()
+}
+
+pub fn what_a_blocking_region_spawns_and_wakes_runs_meanwhile() {
+    for workers in [1, 2] {
+        let runtime = never_stalls(workers);
+        let (spawned, woken) = (AtomicBool::new(false), AtomicBool::new(false));
+        runtime.run(|| {
+            let (tx, rx) = bounded(1);
+            scope(|s| {
+                spawn(s, || {
+                    assert_eq!(rx.recv(), Ok(5));
+                    woken.store(true, Ordering::Relaxed);
+                });
+                while !runtime.dump().fibers.iter().any(|f| f.waits_for == What::Receive) {
+                    yield_now().unwrap();
+                }
+                blocking(|| {
+                    tx.send(5).unwrap();
+                    until("the woken one runs", || woken.load(Ordering::Relaxed));
+                    spawn(s, || spawned.store(true, Ordering::Relaxed));
+                    until("the spawned one runs", || spawned.load(Ordering::Relaxed));
+                });
+                assert_eq!(runtime.stats().blocked_workers, 0);
+            });
+        });
+    }
+}
+
+pub fn a_wait_in_a_blocking_region_does_not_end_it() {
+    let runtime = never_stalls(1);
+    let ran = AtomicUsize::new(0);
+    runtime.run(|| {
+        scope(|s| {
+            blocking(|| {
+                for rounds in 1..=3 {
+                    // Parks, and goes on in the region.
+                    sleep(Duration::from_millis(1)).unwrap();
+                    assert_eq!(runtime.stats().blocked_workers, 1);
+                    for _ in 0..2 {
+                        spawn(s, || {
+                            ran.fetch_add(1, Ordering::Relaxed);
+                        });
+                    }
+                    until("others run", || ran.load(Ordering::Relaxed) == 2 * rounds);
+                    // The same for a yield, and for a region within.
+                    spawn(s, || ());
+                    let _ = yield_now();
+                    assert_eq!(blocking(|| runtime.stats().blocked_workers), 1);
+                }
+            });
+            assert_eq!(runtime.stats().blocked_workers, 0);
+        });
+    });
+    assert_eq!(runtime.stats().blocked_workers, 0);
 }
 
 pub fn a_stalled_workers_fibers_are_taken_over() {
@@ -249,6 +311,23 @@ pub fn a_dump_shows_who_waits_for_what() {
     let text = dump.to_string();
     assert!(text.contains("waits for Timer") && text.contains("Running"), "{text}");
     assert!(runtime.dump().fibers.is_empty(), "nobody is left");
+}
+
+pub fn a_name_ends_with_its_fiber() {
+    let runtime = runtime(1);
+    let dump = runtime.run(|| {
+        scope(|s| {
+            s.spawn(|| name("the first")).unwrap().join().unwrap();
+            let second = s.spawn(|| sleep(Duration::from_secs(1000))).unwrap();
+            while runtime.stats().timers == 0 {
+                yield_now().unwrap();
+            }
+            let dump = runtime.dump();
+            second.cancel();
+            dump
+        })
+    });
+    assert!(dump.fibers.len() == 2 && dump.fibers.iter().all(|f| f.name.is_empty()), "{dump}");
 }
 
 pub fn counters_add_up() {

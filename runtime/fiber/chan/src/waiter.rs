@@ -7,7 +7,7 @@ use core::ptr;
 use alloc::vec::Vec;
 
 use fiber_core::Outcome;
-use fiber_rt::{List, Node, Wait, Waker};
+use fiber_rt::{Defect, List, Node, Wait, Waker, is_planted};
 
 /// Somebody who waits at the channel, or for an arm of a select.
 pub(crate) struct Waiter {
@@ -139,6 +139,7 @@ pub(crate) fn complete_first(
             let unlinked = list.detach(node);
             match f(&node.value, wait) {
                 Step::Took => return Some(waker),
+                Step::Gone if is_planted(Defect::StopsAtTheGone) => return None,
                 Step::Gone => {}
                 Step::Skip => list.attach(node, unlinked),
             }

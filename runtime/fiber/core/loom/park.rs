@@ -12,8 +12,8 @@ use Ordering::{Relaxed, SeqCst};
 use abi_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use abi_sync::{Arc, CheckedCell, Mutex, explore, thread};
 use fiber_core::{
-    CancelVerdict, CommitVerdict, Outcome, OutcomeCell, ParkVerdict, Stale, State, StateWord,
-    Ticket, WakeVerdict, Word,
+    CancelVerdict, CommitVerdict, Defect, Outcome, OutcomeCell, ParkVerdict, Stale, State,
+    StateWord, Ticket, WakeVerdict, Word, plant,
 };
 
 fn running() -> Word {
@@ -298,7 +298,8 @@ fn yielded(name: &str, is_after_switch: bool) {
         let thief = {
             let (world, published) = (world.clone(), published.clone());
             thread::spawn(move || {
-                if published.load(Ordering::Acquire) {
+                // Without an order of its own: the word alone carries what the stack holds.
+                if published.load(Relaxed) {
                     world.enqueue_and_run();
                 }
             })
@@ -308,7 +309,7 @@ fn yielded(name: &str, is_after_switch: bool) {
             world.on_stack.store(false, Plain);
         }
         world.protocol.requeue().unwrap();
-        published.store(true, Ordering::Release);
+        published.store(true, Relaxed);
         thief.join().unwrap();
     });
 }
@@ -316,4 +317,18 @@ fn yielded(name: &str, is_after_switch: bool) {
 #[test]
 fn yield_against_dequeue() {
     yielded("yield against dequeue", true);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn mutant_requeue_without_release_is_caught() {
+    plant(Defect::RequeueRelaxed);
+    yielded("mutant: requeue without release", true);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn mutant_dispatch_without_acquire_is_caught() {
+    plant(Defect::DispatchRelaxed);
+    yielded("mutant: dispatch without acquire", true);
 }

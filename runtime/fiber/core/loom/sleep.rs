@@ -5,7 +5,7 @@
 use Ordering::{Relaxed, SeqCst};
 use abi_sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use abi_sync::{Arc, explore, thread};
-use fiber_core::{Idle, Withdrawal};
+use fiber_core::{Defect, Idle, Watch, Withdrawal, plant};
 
 const WORKERS: usize = 2;
 
@@ -157,19 +157,28 @@ fn drain_against_sleep() {
 }
 
 /// One sleeper, two claims: it is claimed once.
+fn two_claims() {
+    let world = World::new();
+    world.idle.announce_sleep(0, false);
+    let other = {
+        let world = world.clone();
+        thread::spawn(move || world.idle.claim().is_some())
+    };
+    let mine = world.idle.claim().is_some();
+    assert!(mine ^ other.join().unwrap(), "claimed once");
+    assert_eq!(world.idle.searchers(), 1);
+}
+
 #[test]
 fn a_sleeper_is_claimed_once() {
-    explore("two claims", || {
-        let world = World::new();
-        world.idle.announce_sleep(0, false);
-        let other = {
-            let world = world.clone();
-            thread::spawn(move || world.idle.claim().is_some())
-        };
-        let mine = world.idle.claim().is_some();
-        assert!(mine ^ other.join().unwrap(), "claimed once");
-        assert_eq!(world.idle.searchers(), 1);
-    });
+    explore("two claims", two_claims);
+}
+
+#[test]
+#[should_panic(expected = "claimed once")]
+fn mutant_claim_by_look_and_store_claims_twice() {
+    plant(Defect::ClaimStores);
+    explore("mutant: look and store", two_claims);
 }
 
 #[test]
@@ -184,24 +193,32 @@ fn mutant_two_sleepers_without_a_last_look() {
     two_workers("mutant: no last look, two", false);
 }
 
-/// Looks for sleepers without a fence after its push.
-fn publish_without_a_fence(world: &World) {
-    world.queue.fetch_add(1, Relaxed);
-    if world.idle.has_sleepers() {
-        world.unpark(world.idle.claim());
-    }
-}
-
 #[test]
 #[should_panic(expected = "work left alone")]
 fn mutant_publisher_without_a_fence() {
-    explore("mutant: no fence", || one_worker(1, publish_without_a_fence, true));
+    plant(Defect::PublishesWithoutAFence);
+    explore("mutant: no fence", || one_worker(1, World::publish, true));
 }
 
 #[test]
 #[should_panic(expected = "work left alone")]
 fn mutant_two_publishers_without_a_fence() {
-    explore("mutant: no fence, two", || one_worker(2, publish_without_a_fence, true));
+    plant(Defect::PublishesWithoutAFence);
+    explore("mutant: no fence, two", || one_worker(2, World::publish, true));
+}
+
+#[test]
+#[should_panic(expected = "work left alone")]
+fn mutant_sleeper_without_a_fence() {
+    plant(Defect::SleepsWithoutAFence);
+    explore("mutant: sleep without a fence", || one_worker(1, World::publish, true));
+}
+
+#[test]
+#[should_panic(expected = "work left alone")]
+fn mutant_sleeper_that_counts_as_searching() {
+    plant(Defect::SearchesInItsSleep);
+    explore("mutant: searching in its sleep", || one_worker(1, World::publish, true));
 }
 
 /// Looks for sleepers before its push.
@@ -224,21 +241,38 @@ fn mutant_drain_that_notifies_first() {
     drain("mutant: notify, then drain", look_then_push);
 }
 
+/// A worker wakes while the watcher, who has seen all asleep, goes to sleep as well: it is woken.
+fn watch() {
+    let world = Arc::new((Idle::new(), Watch::new()));
+    world.0.announce_sleep(0, false);
+    let watcher = {
+        let world = world.clone();
+        thread::spawn(move || {
+            world.1.announce();
+            world.0.sleepers() == 1
+        })
+    };
+    let _ = world.0.withdraw(0);
+    let is_woken = world.1.is_asleep();
+    let sleeps = watcher.join().unwrap();
+    assert!(is_woken || !sleeps, "nobody watches");
+}
+
 #[test]
-#[should_panic(expected = "claimed once")]
-fn mutant_claim_by_look_and_store_claims_twice() {
-    explore("mutant: look and store", || {
-        let bits = Arc::new(AtomicU32::new(1));
-        let claim = |bits: &AtomicU32| {
-            let found = bits.load(SeqCst) == 1;
-            bits.store(0, SeqCst);
-            found
-        };
-        let other = {
-            let bits = bits.clone();
-            thread::spawn(move || claim(&bits))
-        };
-        let mine = claim(&bits);
-        assert!(mine ^ other.join().unwrap(), "claimed once");
-    });
+fn a_worker_that_wakes_wakes_the_watcher() {
+    explore("watch", watch);
+}
+
+#[test]
+#[should_panic(expected = "nobody watches")]
+fn mutant_watcher_without_a_fence() {
+    plant(Defect::AnnouncesWithoutAFence);
+    explore("mutant: watcher without a fence", watch);
+}
+
+#[test]
+#[should_panic(expected = "nobody watches")]
+fn mutant_worker_without_a_fence_before_its_look() {
+    plant(Defect::WakesWithoutAFence);
+    explore("mutant: wake without a fence", watch);
 }

@@ -11,6 +11,8 @@
 
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::planted::{Defect, is_planted};
+
 /// Workers that can sleep.
 pub const MAX_WORKERS: usize = 64 * GROUPS;
 
@@ -77,12 +79,18 @@ impl Idle {
             // SeqCst: comes before the looks at the queues; pairs with the fence of a publisher.
             group.fetch_or(bit, Ordering::SeqCst);
         }
-        if is_searching {
+        let is_late = is_planted(Defect::SearchesInItsSleep);
+        if is_searching && !is_late {
             // SeqCst: as above. A publisher that saw the old count relied on the looks that follow.
             self.searching.fetch_sub(1, Ordering::SeqCst);
         }
         // Pairs with the fence in `claim_after_publish`.
-        fence(Ordering::SeqCst);
+        if !is_planted(Defect::SleepsWithoutAFence) {
+            fence(Ordering::SeqCst);
+        }
+        if is_searching && is_late {
+            self.searching.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Takes the announcement back.
@@ -107,7 +115,9 @@ impl Idle {
     pub fn claim_after_publish(&self) -> Option<usize> {
         // Pairs with the fence in `announce_sleep`: the work is visible before the look, so either
         // the sleeper finds it or its bit is seen here.
-        fence(Ordering::SeqCst);
+        if !is_planted(Defect::PublishesWithoutAFence) {
+            fence(Ordering::SeqCst);
+        }
         if self.searching.load(Ordering::Relaxed) > 0 {
             return None;
         }
@@ -163,8 +173,14 @@ impl Idle {
     /// gap: it looks at every queue after it is unparked, and so after anything that was published
     /// in between.
     fn take(&self, group: &AtomicU64, bit: u64) -> bool {
-        // SeqCst: against `withdraw`, who clears the bit in the same way.
-        let claimed = group.fetch_and(!bit, Ordering::SeqCst) & bit != 0;
+        let claimed = if is_planted(Defect::ClaimStores) {
+            let bits = group.load(Ordering::SeqCst);
+            group.store(bits & !bit, Ordering::SeqCst);
+            bits & bit != 0
+        } else {
+            // SeqCst: against `withdraw`, who clears the bit in the same way.
+            group.fetch_and(!bit, Ordering::SeqCst) & bit != 0
+        };
         if claimed {
             // SeqCst: before the unpark, so before the worker's own `end_search`.
             self.searching.fetch_add(1, Ordering::SeqCst);

@@ -7,6 +7,8 @@ use core::ptr;
 
 use abi_sync::atomic::{AtomicPtr, Ordering};
 
+use crate::planted::{Defect, is_planted, order};
+
 /// The slot.
 #[derive(Debug)]
 pub struct LifoSlot<T>(AtomicPtr<T>);
@@ -29,11 +31,11 @@ impl<T> LifoSlot<T> {
         if self.0.load(Ordering::Relaxed).is_null() {
             // Release: pairs with the acquire in `take`. Nobody else fills the slot, so it is
             // still empty.
-            self.0.store(item, Ordering::Release);
+            self.0.store(item, order(Defect::PutRelaxed, Ordering::Release));
             return None;
         }
         // AcqRel: as for the store above and in `take`.
-        let displaced = self.0.swap(item, Ordering::AcqRel);
+        let displaced = self.0.swap(item, order(Defect::DisplaceRelaxed, Ordering::AcqRel));
         (!displaced.is_null()).then_some(displaced)
     }
 
@@ -44,7 +46,13 @@ impl<T> LifoSlot<T> {
             return None;
         }
         // Acquire: pairs with the release in `put`; the fiber is complete.
-        let item = self.0.swap(ptr::null_mut(), Ordering::Acquire);
+        let item = if is_planted(Defect::TakeStores) {
+            let item = self.0.load(Ordering::Acquire);
+            self.0.store(ptr::null_mut(), Ordering::Release);
+            item
+        } else {
+            self.0.swap(ptr::null_mut(), order(Defect::TakeRelaxed, Ordering::Acquire))
+        };
         (!item.is_null()).then_some(item)
     }
 

@@ -83,6 +83,17 @@ impl OutcomeCell {
             .compare_exchange(WAITING, outcome.code(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
+
+    /// How the wait ended, for its waiter that goes on: unless it was ended before, by its
+    /// cancellation.
+    #[inline]
+    pub fn settle(&self) -> Outcome {
+        match self.get() {
+            Some(outcome) => outcome,
+            None if self.decide(Outcome::Cancelled) => Outcome::Cancelled,
+            None => self.get().unwrap_or(Outcome::Cancelled),
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -101,7 +112,9 @@ mod tests {
             assert!(cell.decide(outcome));
             assert_eq!(cell.get(), Some(outcome));
             assert!(!cell.decide(Outcome::Timeout), "decided once");
-            assert_eq!(cell.get(), Some(outcome));
+            assert_eq!((cell.get(), cell.settle()), (Some(outcome), outcome));
         }
+        let cell = OutcomeCell::new();
+        assert_eq!((cell.settle(), cell.get()), (Outcome::Cancelled, Some(Outcome::Cancelled)));
     }
 }

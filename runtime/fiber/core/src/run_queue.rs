@@ -15,6 +15,8 @@ use core::ptr;
 
 use abi_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
+use crate::planted::{Defect, is_planted, order};
+
 /// The queue, of at most `N` pointers, `N` a power of two.
 #[derive(Debug)]
 pub struct RunQueue<T, const N: usize> {
@@ -86,7 +88,7 @@ impl<T, const N: usize> RunQueue<T, N> {
             slot.store(item, Ordering::Relaxed);
         }
         // Release: pairs with the acquire in `take`.
-        self.tail.0.store(tail + 1, Ordering::Release);
+        self.tail.0.store(tail + 1, order(Defect::PushRelaxed, Ordering::Release));
         Ok(())
     }
 
@@ -98,6 +100,10 @@ impl<T, const N: usize> RunQueue<T, N> {
         let mut head = self.head.0.load(Ordering::Acquire);
         while head != tail {
             let item = self.read(head);
+            if is_planted(Defect::PopStores) {
+                self.head.0.store(head + 1, Ordering::Release);
+                return Some(item);
+            }
             // Release: the slot has been read before the owner may see it free.
             match self.head.0.compare_exchange_weak(
                 head,
@@ -119,7 +125,7 @@ impl<T, const N: usize> RunQueue<T, N> {
         let mut head = self.head.0.load(Ordering::Acquire);
         loop {
             // Acquire: pairs with the release in `push`.
-            let tail = self.tail.0.load(Ordering::Acquire);
+            let tail = self.tail.0.load(order(Defect::StealRelaxed, Ordering::Acquire));
             let count = tail.saturating_sub(head);
             let count = count - count / 2;
             if count == 0 {
@@ -127,8 +133,14 @@ impl<T, const N: usize> RunQueue<T, N> {
             }
             let mut taken = [ptr::null_mut(); N];
             if count <= N as u64 {
-                for (index, item) in (head..head + count).zip(&mut taken) {
-                    *item = self.read(index);
+                let read = |taken: &mut [*mut T; N]| {
+                    for (index, item) in (head..head + count).zip(taken) {
+                        *item = self.read(index);
+                    }
+                };
+                read(&mut taken);
+                if is_planted(Defect::StealStores) {
+                    self.head.0.store(head, Ordering::Release);
                 }
                 // Release: the slots have been read before the owner may see them free.
                 match self.head.0.compare_exchange(
@@ -138,6 +150,9 @@ impl<T, const N: usize> RunQueue<T, N> {
                     Ordering::Acquire,
                 ) {
                     Ok(_) => {
+                        if is_planted(Defect::StealReadsLate) {
+                            read(&mut taken);
+                        }
                         taken.into_iter().take(count as usize).for_each(&mut keep);
                         return count as usize;
                     }

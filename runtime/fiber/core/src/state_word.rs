@@ -17,6 +17,7 @@
 
 use abi_sync::atomic::{AtomicU64, Ordering};
 
+use crate::planted::{Defect, order};
 use crate::word::{
     CancelVerdict, CommitVerdict, Misuse, ParkVerdict, Stale, State, Ticket, WakeVerdict, Word,
 };
@@ -88,17 +89,18 @@ impl StateWord {
     fn step_by(
         &self,
         by: u64,
+        order: Ordering,
         step: impl Fn(Word) -> Result<(Word, ()), Misuse>,
     ) -> Result<(), Misuse> {
         // AcqRel: the module's text names the partners.
-        let before = Word::from_bits(self.0.fetch_add(by, Ordering::AcqRel));
+        let before = Word::from_bits(self.0.fetch_add(by, order));
         match step(before) {
             Ok((after, ())) => {
                 debug_assert_eq!(after.to_bits(), before.to_bits().wrapping_add(by));
                 Ok(())
             }
             Err(misuse) => {
-                self.0.fetch_sub(by, Ordering::AcqRel);
+                self.0.fetch_sub(by, order);
                 Err(misuse)
             }
         }
@@ -113,13 +115,15 @@ impl StateWord {
     /// Takes a picked fiber. By whoever took it out of its queue or slot.
     #[inline]
     pub fn dispatch(&self) -> Result<(), Misuse> {
-        self.step_by(from_to(State::Runnable, State::Running), Word::dispatch)
+        let order = order(Defect::DispatchRelaxed, Ordering::AcqRel);
+        self.step_by(from_to(State::Runnable, State::Running), order, Word::dispatch)
     }
 
     /// Gives a yielding fiber up. By its worker, after the switch, who then publishes it once.
     #[inline]
     pub fn requeue(&self) -> Result<(), Misuse> {
-        self.step_by(from_to(State::Running, State::Runnable), Word::requeue)
+        let order = order(Defect::RequeueRelaxed, Ordering::AcqRel);
+        self.step_by(from_to(State::Running, State::Runnable), order, Word::requeue)
     }
 
     /// Announces a wait. By the fiber itself, on its own stack.

@@ -3,8 +3,6 @@
 use core::fmt;
 use core::time::Duration;
 
-use alloc::vec::Vec;
-
 use fiber_rt::{Deadline, Handle, Instant, Scope, SpinLock, SystemError, scope, spawn_root};
 
 use crate::handle::JoinHandle;
@@ -55,7 +53,7 @@ impl<F> core::error::Error for SpawnError<F> {}
 /// Where the fibers of one block live.
 pub struct Nursery<'scope, 'env: 'scope> {
     scope: &'scope Scope<'scope, 'env>,
-    deadlines: SpinLock<Vec<Deadline<'scope>>>,
+    deadline: SpinLock<Option<Deadline<'scope>>>,
 }
 
 /// Runs `f` with a nursery, and returns when all of its fibers have ended.
@@ -66,7 +64,7 @@ pub struct Nursery<'scope, 'env: 'scope> {
 /// # Panics
 /// Where no fiber runs; and with the first panic of a fiber that nobody joined.
 pub fn nursery<'env, R>(f: impl for<'scope> FnOnce(&'scope Nursery<'scope, 'env>) -> R) -> R {
-    scope(|scope| f(scope.keep(Nursery { scope, deadlines: SpinLock::new(Vec::new()) })))
+    scope(|scope| f(scope.keep(Nursery { scope, deadline: SpinLock::new(None) })))
 }
 
 /// Spawns a fiber that `Runtime::run` waits for.
@@ -121,13 +119,16 @@ impl<'scope, 'env> Nursery<'scope, 'env> {
         self.scope.cancel();
     }
 
-    /// Cancels it at that time, unless it has ended before.
+    /// Cancels it at that time, unless it has ended before. A later call replaces the deadline of an
+    /// earlier one, by one that may be sooner or later.
     pub fn cancel_at(&'scope self, deadline: Instant) {
         let deadline = Deadline::new(self.scope, deadline.as_ns());
-        self.deadlines.with(|deadlines| deadlines.push(deadline));
+        let earlier = self.deadline.with(|place| place.replace(deadline));
+        // With the lock free: one that expires at this moment is waited for.
+        drop(earlier);
     }
 
-    /// Cancels it after that time.
+    /// Cancels it after that time, as [`cancel_at`](Self::cancel_at).
     pub fn cancel_after(&'scope self, duration: Duration) {
         self.cancel_at(Instant::now() + duration);
     }

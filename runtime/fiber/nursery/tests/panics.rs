@@ -2,8 +2,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use fiber_chan::{Receiver, Sender, bounded};
 use fiber_nursery::{JoinError, nursery};
-use fiber_rt::{Cancelled, Runtime, sleep, yield_now};
+use fiber_rt::{Cancelled, Mutex, Runtime, sleep, yield_now};
 
 fn runtimes() -> impl Iterator<Item = Runtime> {
     [1, 2, 4].into_iter().map(|workers| Runtime::builder().workers(workers).build().unwrap())
@@ -27,26 +28,30 @@ fn a_panic_is_carried_to_the_join() {
 #[test]
 fn a_panic_nobody_joins_cancels_the_siblings_and_goes_on() {
     for runtime in runtimes() {
-        let cancelled = AtomicUsize::new(0);
+        let (asleep, cancelled) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             runtime.run(|| {
                 nursery(|n| {
                     for _ in 0..10 {
                         n.spawn(|| {
+                            asleep.fetch_add(1, Ordering::Relaxed);
                             if sleep(LONG) == Err(Cancelled) {
                                 cancelled.fetch_add(1, Ordering::Relaxed);
                             }
                         });
                     }
                     n.spawn(|| {
-                        yield_now().unwrap();
+                        // Those that have not run are cancelled before they do.
+                        while asleep.load(Ordering::Relaxed) < 10 {
+                            yield_now().unwrap();
+                        }
                         std::panic::panic_any("it broke");
                     });
                 });
             });
         }));
         assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"it broke"));
-        assert!(cancelled.load(Ordering::Relaxed) <= 10);
+        assert_eq!(cancelled.load(Ordering::Relaxed), 10);
     }
 }
 
@@ -62,6 +67,81 @@ fn a_panic_of_the_body_cancels_the_fibers_and_goes_on() {
                 })
             });
             assert_eq!(caught.unwrap_err().downcast_ref::<u8>(), Some(&1));
+        });
+    }
+}
+
+/// Calls the closure when dropped, and shows that the thread stays the same.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking());
+        let thread = std::thread::current().id();
+        (self.0)();
+        assert_eq!(std::thread::current().id(), thread, "the panic is counted on another thread");
+        assert!(std::thread::panicking());
+    }
+}
+
+/// What fibers of the next test meet.
+struct World {
+    sender: Sender<u32>,
+    receiver: Receiver<u32>,
+    mutex: Mutex<u32>,
+}
+
+/// Panics, and waits for something while it unwinds.
+fn unwind(world: &World, kind: u8) {
+    let _on_drop = OnDrop(|| match kind {
+        0 => assert_eq!(world.receiver.recv(), Ok(7)),
+        1 => sleep(Duration::from_millis(2)).unwrap(),
+        2 => *world.mutex.lock() += 1,
+        3 => (0..1000).for_each(|_| yield_now().unwrap()),
+        _ => nursery(|n| n.spawn(yield_now).join().unwrap().unwrap()),
+    });
+    std::panic::panic_any(kind);
+}
+
+/// Lets fibers of these kinds meet a mutex that is locked and a channel nobody sends to, for a while.
+fn let_unwind(world: &World, kinds: &[u8]) {
+    nursery(|n| {
+        let guard = world.mutex.lock();
+        let fibers: Vec<_> = kinds.iter().map(|kind| n.spawn(|| unwind(world, *kind))).collect();
+        sleep(Duration::from_millis(3)).unwrap();
+        drop(guard);
+        if kinds.contains(&0) {
+            world.sender.send(7).unwrap();
+        }
+        for (kind, fiber) in kinds.iter().zip(fibers) {
+            let Err(JoinError::Panicked(payload)) = fiber.join() else { panic!("{kind}") };
+            assert_eq!(payload.downcast_ref::<u8>(), Some(kind));
+        }
+    });
+}
+
+/// A fiber that waits while it unwinds, for whatever it is, goes on on the thread that counts its panic;
+/// and when all is over no thread counts any.
+#[test]
+fn a_wait_while_unwinding_stays_on_its_thread() {
+    for runtime in runtimes() {
+        runtime.run(|| {
+            let (sender, receiver) = bounded(0);
+            let world = World { sender, receiver, mutex: Mutex::new(0) };
+            (0..5).for_each(|kind| let_unwind(&world, &[kind]));
+            // Each keeps a thread, of which there are at most twice as many as workers.
+            if runtime.stats().workers.len() >= 8 {
+                let_unwind(&world, &[0, 1, 2, 3, 4]);
+            }
+            nursery(|n| {
+                for _ in 0..200 {
+                    n.spawn(|| {
+                        assert!(!std::thread::panicking());
+                        yield_now().unwrap();
+                        assert!(!std::thread::panicking());
+                    });
+                }
+            });
         });
     }
 }

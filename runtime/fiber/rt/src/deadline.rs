@@ -15,7 +15,7 @@ pub struct Deadline<'scope> {
     marker: PhantomData<&'scope ()>,
 }
 
-// SAFETY: the timer is only touched under the wheel's lock.
+// SAFETY: the timer is only touched under the wheel's lock, or while it fires.
 unsafe impl Send for Deadline<'_> {}
 
 // SAFETY: as for Send.
@@ -25,7 +25,7 @@ impl<'scope> Deadline<'scope> {
     /// Cancels `scope` at `deadline_ns`.
     pub fn new(scope: &'scope Scope<'scope, '_>, deadline_ns: u64) -> Self {
         unsafe fn expire(scope: *const ()) {
-            // SAFETY: the scope outlives the deadline, whose drop takes the timer out.
+            // SAFETY: the scope outlives the deadline, whose drop takes the timer out and waits for this.
             unsafe { &*scope.cast::<Scope<'static, 'static>>() }.cancel();
         }
         let timer = Box::new(Timer::call(expire, scope.erased().cast()));
@@ -38,6 +38,6 @@ impl<'scope> Deadline<'scope> {
 impl Drop for Deadline<'_> {
     fn drop(&mut self) {
         // SAFETY: the runtime outlives the scope, which outlives this.
-        unsafe { &*self.shared }.timers.remove(&self.timer);
+        unsafe { &*self.shared }.timers.remove_and_wait(&self.timer);
     }
 }

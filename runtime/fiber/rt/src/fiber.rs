@@ -7,7 +7,7 @@ use fiber_core::Outcome;
 
 pub use crate::time::{Cancelled, Instant};
 
-use crate::frame::Switch;
+use crate::frame::{Frame, Switch};
 use crate::substrate::{Substrate, Sys};
 use crate::wait::{check, current_frame, current_worker, wait};
 use crate::what::What;
@@ -24,8 +24,9 @@ pub fn yield_now() -> Result<(), Cancelled> {
         Sys::relax();
         return Ok(());
     };
-    // With nobody else to run there is nothing to switch to.
-    if current_worker().is_some_and(|worker| worker.has_others()) {
+    // With nobody else to run there is nothing to switch to. A fiber that unwinds stays on its thread,
+    // which counts its panic.
+    if current_worker().is_some_and(|worker| worker.has_others()) && !Sys::is_panicking() {
         frame.suspend(Switch::Yield);
     }
     if frame.word.load().sees_cancel() { Err(Cancelled) } else { Ok(()) }
@@ -58,7 +59,7 @@ pub fn consume_budget() {
 
 #[cold]
 fn spent() {
-    if let Some(frame) = current_fiber() {
+    if let Some(frame) = current_fiber().filter(|_| !Sys::is_panicking()) {
         frame.suspend(Switch::Yield);
     }
 }
@@ -97,18 +98,20 @@ pub fn shield<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f`, which blocks its thread: another worker takes over what this one has queued.
+/// Runs `f`, which blocks its thread: another worker takes over what this one has queued, and what
+/// becomes runnable by what `f` does. Where `f` waits as a fiber does, the worker is not blocked.
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     struct Unblock;
     impl Drop for Unblock {
         fn drop(&mut self) {
-            if let Some(worker) = current_worker() {
+            if let (Some(frame), Some(worker)) = (current_fiber(), current_worker()) {
+                set_blocking(frame, false);
                 worker.shared().unblock(worker);
             }
         }
     }
-    let Some(worker) = current_worker() else { return f() };
-    if worker.is_blocked.load(Ordering::Relaxed) {
+    let (Some(frame), Some(worker)) = (current_fiber(), current_worker()) else { return f() };
+    if set_blocking(frame, true) {
         return f();
     }
     worker.shared().block(worker);
@@ -116,9 +119,16 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Notes whether the fiber is in a blocking region, and says whether it was. By the fiber itself.
+fn set_blocking(frame: &Frame, is_blocking: bool) -> bool {
+    // SAFETY: the fiber runs, so this is its owner.
+    core::mem::replace(unsafe { &mut (*frame.own.get()).is_blocking }, is_blocking)
+}
+
 /// Names the fiber for dumps and traces.
 pub fn name(text: &'static str) {
     if let Some(frame) = current_fiber() {
         frame.name.with(|name| *name = text);
+        frame.is_named.store(true, Ordering::Relaxed);
     }
 }

@@ -13,20 +13,23 @@
 
 use core::cell::UnsafeCell;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use abi_sync::cell::RaceCell;
 use corosensei::{Coroutine, Yielder};
 use fiber_core::StateWord;
 
 use crate::lock::SpinLock;
+use crate::members::{Linked, Member};
 use crate::runtime::Shared;
 use crate::scope::Scope;
 use crate::stack::{Bounds, Stack};
 use crate::timer::Timer;
-use crate::wait::Wait;
 
 /// Why a fiber gave its worker up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +46,10 @@ pub(crate) struct Own {
     /// Where the result is.
     pub slot: *mut u8,
     pub has_run: bool,
-}
-
-/// What the lock of the fiber's scope protects.
-pub(crate) struct Member {
-    pub previous: *const Frame,
-    pub next: *const Frame,
-    pub is_finished: bool,
-    pub has_handle: bool,
-    pub joiner: *const Wait,
-    /// Drops the result in the slot, for whoever finds it unclaimed.
-    pub drop_slot: unsafe fn(&'static Frame),
+    /// Whether it is in a blocking region.
+    pub is_blocking: bool,
+    /// Whether the slot holds what has to be dropped, and not only forgotten.
+    pub must_drop: bool,
 }
 
 #[repr(align(128))]
@@ -63,11 +59,13 @@ pub(crate) struct Frame {
     pub shared: AtomicPtr<Shared>,
     pub scope: AtomicPtr<Scope<'static, 'static>>,
     pub own: UnsafeCell<Own>,
-    pub member: UnsafeCell<Member>,
+    pub member: RaceCell<Member<Self>>,
     /// The root scope this fiber lives below.
     pub root: AtomicPtr<()>,
     pub thread_word: AtomicU32,
     pub is_thread: AtomicBool,
+    /// Whether its fiber, or the last one it had, has given itself a name.
+    pub is_named: AtomicBool,
     pub waits_for: AtomicU8,
     pub waits_at: AtomicUsize,
     pub id: AtomicU64,
@@ -83,7 +81,11 @@ unsafe impl Sync for Frame {}
 // SAFETY: as for Sync; nothing in a frame belongs to a thread.
 unsafe impl Send for Frame {}
 
-unsafe fn drop_nothing(_: &'static Frame) {}
+impl Linked for Frame {
+    fn member(&self) -> &RaceCell<Member<Self>> {
+        &self.member
+    }
+}
 
 impl Frame {
     fn new(timer: &'static Timer) -> Self {
@@ -99,18 +101,14 @@ impl Frame {
                 yielder: ptr::null(),
                 slot: ptr::null_mut(),
                 has_run: false,
+                is_blocking: false,
+                must_drop: false,
             }),
-            member: UnsafeCell::new(Member {
-                previous: ptr::null(),
-                next: ptr::null(),
-                is_finished: false,
-                has_handle: false,
-                joiner: ptr::null(),
-                drop_slot: drop_nothing,
-            }),
+            member: RaceCell::new(Member::new()),
             root: AtomicPtr::new(ptr::null_mut()),
             thread_word: AtomicU32::new(0),
             is_thread: AtomicBool::new(false),
+            is_named: AtomicBool::new(false),
             waits_for: AtomicU8::new(0),
             waits_at: AtomicUsize::new(0),
             id: AtomicU64::new(0),
@@ -121,6 +119,13 @@ impl Frame {
 
     pub fn as_ptr(&'static self) -> *mut Self {
         ptr::from_ref(self).cast_mut()
+    }
+
+    /// Takes the name away that the last fiber of the frame gave itself. By the spawner.
+    #[cold]
+    pub fn forget_name(&self) {
+        self.name.with(|name| *name = "");
+        self.is_named.store(false, Ordering::Relaxed);
     }
 
     /// Gives the worker up. By the fiber itself.
@@ -160,7 +165,7 @@ pub(crate) fn take_frame() -> &'static Frame {
     let taken = FRAMES.with(|frames| {
         // SAFETY: only frames are on the list.
         let frame = unsafe { frames.free.as_ref() }?;
-        frames.free = frame.link.load(core::sync::atomic::Ordering::Relaxed);
+        frames.free = frame.link.load(Ordering::Relaxed);
         Some(frame)
     });
     if let Some(frame) = taken {
@@ -181,7 +186,7 @@ pub(crate) fn take_frame() -> &'static Frame {
 /// Gives a frame without a stack back.
 pub(crate) fn give_frame(frame: &'static Frame) {
     FRAMES.with(|frames| {
-        frame.link.store(frames.free, core::sync::atomic::Ordering::Relaxed);
+        frame.link.store(frames.free, Ordering::Relaxed);
         frames.free = frame.as_ptr();
     });
 }

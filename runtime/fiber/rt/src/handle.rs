@@ -11,7 +11,7 @@ use fiber_core::CancelVerdict;
 use crate::frame::Frame;
 use crate::packet::{Packet, drop_packet, take_packet};
 use crate::root::Root;
-use crate::scope::{Scope, member, recycle};
+use crate::scope::{Scope, recycle};
 use crate::substrate::PanicPayload;
 use crate::wait::publish;
 
@@ -96,8 +96,7 @@ impl<T> Handle<'_, T> {
 
     /// Whether the fiber has ended.
     pub fn is_finished(&self) -> bool {
-        // SAFETY: under the lock.
-        self.is_void || self.scope().state.with(|_| unsafe { member(self.frame) }.is_finished)
+        self.is_void || self.scope().members.with(|members| members.is_finished(self.frame))
     }
 
     /// Cancels the fiber.
@@ -115,16 +114,7 @@ impl<T> Drop for Handle<'_, T> {
             return;
         }
         let frame = self.frame;
-        let is_ours = self.scope().state.with(|state| {
-            // SAFETY: under the lock.
-            let it = unsafe { member(frame) };
-            it.has_handle = false;
-            if it.is_finished {
-                // SAFETY: in this scope; from here on the frame is the handle's.
-                unsafe { state.unlink(frame) };
-            }
-            it.is_finished
-        });
+        let is_ours = self.scope().members.with(|members| members.drop_handle(frame));
         if is_ours {
             // SAFETY: the fiber has ended, and the frame is the handle's; the scope is open.
             unsafe { drop_packet::<T>(frame) };

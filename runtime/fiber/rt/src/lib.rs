@@ -25,6 +25,7 @@ extern crate alloc;
 mod condvar;
 mod list;
 mod lock;
+mod members;
 mod mutex;
 mod planted;
 mod time;
@@ -33,6 +34,8 @@ mod what;
 pub use condvar::Condvar;
 pub use list::{List, Node};
 pub use lock::SpinLock;
+#[cfg(loom)]
+pub use members::{DropResult, Ended, Linked, Member, Members, wait_for, wait_for_last};
 pub use mutex::{Mutex, MutexGuard};
 pub use planted::Defect;
 pub use planted::is_planted;
@@ -49,7 +52,7 @@ use model as fiber;
 use model as wait;
 #[cfg(loom)]
 pub use model::{
-    Start, Wait, Waker, consume_budget, current_id, random, shield, wait, wait_unless,
+    ModelFiber, Start, Wait, Waker, consume_budget, current_id, random, shield, wait, wait_unless,
 };
 
 #[cfg(not(loom))]

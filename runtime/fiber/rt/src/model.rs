@@ -1,17 +1,84 @@
-//! Waiting in a model: loom's threads are the waiters, each of which commits its own park.
+//! Waiting in a model: its threads are the fibers, each of which commits its own park.
 //!
-//! The state word and the outcome are the real ones; only the substrate is the model's. A wait with a
-//! deadline may end with Timeout at any moment, which is what a deadline can do.
+//! The state word and the outcome are the real ones, and so is the rule of cancellation; only the
+//! substrate is the model's. A wait with a deadline may end with Timeout at any moment, which is what
+//! a deadline can do.
 
-use std::cell::OnceCell;
+use core::cell::{Cell, OnceCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
 
 use abi_sync::thread;
 use fiber_core::{
-    CommitVerdict, Outcome, OutcomeCell, ParkVerdict, State, StateWord, Ticket, WakeVerdict, Word,
+    CancelVerdict, CommitVerdict, Outcome, OutcomeCell, ParkVerdict, State, StateWord, Ticket,
+    WakeVerdict, Word,
 };
 
+use crate::planted::{Defect, is_any, is_planted};
 use crate::what::What;
+
+/// What is known of a fiber, which is a thread of the model. Never freed, as the real one.
+#[derive(Debug)]
+struct Frame {
+    word: StateWord,
+    /// Written by the thread itself, before it parks for the first time.
+    thread: OnceLock<thread::Thread>,
+}
+
+impl Frame {
+    fn new() -> &'static Self {
+        let running = Word::compose(State::Running, Ticket::new(0), false, false);
+        Box::leak(Box::new(Self { word: StateWord::starting_at(running), thread: OnceLock::new() }))
+    }
+
+    /// Lets the thread go on, which has been made runnable by the caller.
+    fn publish(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+abi_sync::thread_local! {
+    static CURRENT: Cell<Option<&'static Frame>> = Cell::new(None);
+}
+
+fn current_frame() -> &'static Frame {
+    CURRENT.with(|current| {
+        let frame = current.get().unwrap_or_else(Frame::new);
+        current.set(Some(frame));
+        frame
+    })
+}
+
+/// A thread of a model that others may cancel, as a fiber's handle does.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelFiber(&'static Frame);
+
+impl ModelFiber {
+    /// Starts one.
+    pub fn spawn<T: Send + 'static>(
+        f: impl FnOnce() -> T + Send + 'static,
+    ) -> (Self, thread::JoinHandle<T>) {
+        let frame = Frame::new();
+        let run = move || {
+            CURRENT.with(|current| current.set(Some(frame)));
+            f()
+        };
+        (Self(frame), thread::spawn(run))
+    }
+
+    /// Cancels it.
+    pub fn cancel(self) {
+        let is_late = self.0.word.load().state() != State::Parked;
+        if is_late && is_planted(Defect::CancelsOnlyTheParked) {
+            return;
+        }
+        if self.0.word.cancel() == CancelVerdict::Enqueue {
+            self.0.publish();
+        }
+    }
+}
 
 /// One wait.
 pub struct Wait {
@@ -40,16 +107,15 @@ impl Wait {
 /// The right to end one wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Waker {
-    word: &'static StateWord,
-    thread: &'static thread::Thread,
+    frame: &'static Frame,
     ticket: Ticket,
 }
 
 impl Waker {
     /// Ends the wait.
     pub fn wake(self) {
-        if self.word.wake(self.ticket) == Ok(WakeVerdict::Enqueue) {
-            self.thread.unpark();
+        if self.frame.word.wake(self.ticket) == Ok(WakeVerdict::Enqueue) {
+            self.frame.publish();
         }
     }
 }
@@ -64,7 +130,7 @@ pub fn wait(
 ) -> Option<Outcome> {
     let attempt = |start: &Start| match start.begin() {
         Some(wait) if !publish(wait) => {
-            let _ = wait.waker.word.abort_park();
+            let _ = wait.waker.frame.word.abort_park();
             Some(())
         }
         _ => None,
@@ -85,7 +151,7 @@ pub fn wait_unless<R>(
         return Ok(result);
     }
     let Some(wait) = start.0.get() else { return Err(Outcome::Cancelled) };
-    let word = wait.waker.word;
+    let word = &wait.waker.frame.word;
     if deadline_ns.is_some() && wait.decide(Outcome::Timeout) {
         let _ = word.abort_park();
         unlink(Outcome::Timeout);
@@ -95,13 +161,13 @@ pub fn wait_unless<R>(
         while word.load().state() == State::Parked {
             // A mutant waits for ever by looking again and again, which loom ends in good order; a
             // deadlock it would end in the middle of everything.
-            if crate::planted::is_any() { thread::yield_now() } else { thread::park() }
+            if is_any() { thread::yield_now() } else { thread::park() }
         }
         let _ = word.dispatch();
     }
-    let outcome = wait.outcome.get();
-    assert!(outcome.is_some(), "woken without an outcome");
-    let outcome = outcome.unwrap_or(Outcome::Cancelled);
+    let is_forced = is_planted(Defect::CancelsWithoutDeciding) && word.load().sees_cancel();
+    let outcome = if is_forced { Outcome::Cancelled } else { wait.outcome.settle() };
+    assert!(outcome != Outcome::Cancelled || word.load().sees_cancel(), "woken without an outcome");
     unlink(outcome);
     Err(outcome)
 }
@@ -112,11 +178,10 @@ pub struct Start(OnceCell<Wait>);
 impl Start {
     /// As the real one.
     pub fn begin(&self) -> Option<&Wait> {
-        let running = Word::compose(State::Running, Ticket::new(0), false, false);
-        let word: &'static StateWord = Box::leak(Box::new(StateWord::starting_at(running)));
-        let thread: &'static thread::Thread = Box::leak(Box::new(thread::current()));
-        let Ok(ParkVerdict::Parking(ticket)) = word.begin_park() else { return None };
-        let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { word, thread, ticket } };
+        let frame = current_frame();
+        frame.thread.get_or_init(thread::current);
+        let Ok(ParkVerdict::Parking(ticket)) = frame.word.begin_park() else { return None };
+        let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } };
         Some(self.0.get_or_init(|| wait))
     }
 }
@@ -133,9 +198,15 @@ pub fn random() -> u64 {
     abi_sync::random()
 }
 
-/// Nobody is cancelled here.
+/// As the real one.
 pub fn shield<R>(f: impl FnOnce() -> R) -> R {
-    f()
+    let word = &current_frame().word;
+    let was_shielded = is_planted(Defect::ShieldsNothing) || word.set_shield(true) == Ok(true);
+    let result = f();
+    if !was_shielded {
+        let _ = word.set_shield(false);
+    }
+    result
 }
 
 /// No budget.

@@ -57,16 +57,14 @@ impl Shared {
     /// Sleeps for a period; while all workers sleep, until one of them wakes.
     fn rest(&self, is_quiet: bool, period_ns: u64) {
         if is_quiet {
-            // SeqCst: before the look at the sleepers; pairs with a worker's withdrawal, which
-            // comes before its look at the flag.
-            self.is_monitor_asleep.store(true, Ordering::SeqCst);
+            self.watch.announce();
         }
         let is_still_quiet = is_quiet && self.are_all_asleep();
         let deadline_ns = (!is_still_quiet).then(|| Sys::now_ns().saturating_add(period_ns));
         if self.monitor_word.load(Ordering::Acquire) == 0 {
             Sys::park(&self.monitor_word, 0, deadline_ns);
         }
-        self.is_monitor_asleep.store(false, Ordering::SeqCst);
+        self.watch.withdraw();
         self.monitor_word.store(0, Ordering::Relaxed);
     }
 
@@ -135,7 +133,10 @@ impl Shared {
             {
                 seen.is_reported = true;
                 self.stalls.fetch_add(1, Ordering::Relaxed);
-                (self.on_stall)(&Stall { worker: worker.index, fiber, ran_ns });
+                let report = || (self.on_stall)(&Stall { worker: worker.index, fiber, ran_ns });
+                if Sys::catch(report).is_err() {
+                    Sys::warn(format_args!("the report of a stall panicked"));
+                }
             }
         }
         stalled

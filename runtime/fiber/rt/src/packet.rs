@@ -12,6 +12,7 @@ use alloc::boxed::Box;
 use corosensei::{Coroutine, Yielder};
 
 use crate::frame::{Frame, Switch};
+use crate::members::DropResult;
 use crate::stack::Bounds;
 use crate::substrate::{PanicPayload, Substrate, Sys};
 
@@ -63,13 +64,41 @@ pub(crate) unsafe fn take_packet<T>(frame: &'static Frame) -> Option<Packet<T>> 
 /// Drops a result nobody asked for; a panic goes to the scope.
 ///
 /// # Safety
-/// As for `take_packet`; the scope is open.
+/// As for `take_packet`; the scope is open if the packet holds anything that is more than bytes.
 pub(crate) unsafe fn drop_packet<T>(frame: &'static Frame) {
     // SAFETY: by the caller.
-    let packet = unsafe { take_packet::<T>(frame) };
-    // SAFETY: the scope is open.
-    let scope = unsafe { &*frame.scope.load(Ordering::Relaxed) };
-    scope.discard(packet);
+    match unsafe { take_packet::<T>(frame) } {
+        None | Some(Packet::Cancelled) => {}
+        Some(Packet::Value(_)) if !needs_drop::<T>() => {}
+        packet => {
+            // SAFETY: the scope is open.
+            let scope = unsafe { &*frame.scope.load(Ordering::Relaxed) };
+            scope.discard(packet);
+        }
+    }
+}
+
+/// Makes a coroutine that drops the result of an ended fiber, on the fiber's own stack below it.
+///
+/// # Safety
+/// As for `drop_packet`, whose instance `drop_result` is; the fiber has left its stack for the last
+/// time.
+pub(crate) unsafe fn prepare_drop(frame: &'static Frame, drop_result: DropResult<Frame>) {
+    // SAFETY: the caller owns the frame.
+    let own = unsafe { &mut *frame.own.get() };
+    let Some(stack) = own.stack else { return };
+    let at = own.slot.addr();
+    let base = if (stack.bottom..stack.top).contains(&at) { at } else { stack.top };
+    own.must_drop = false;
+    // SAFETY: where the fiber itself began, which has ended.
+    let bounds = unsafe { Bounds::new(stack, base) };
+    // SAFETY: by the caller; as in `prepare`.
+    own.coroutine = Some(unsafe {
+        Coroutine::with_stack_unchecked(bounds, move |yielder: &Yielder<(), Switch>, ()| {
+            (*frame.own.get()).yielder = yielder;
+            drop_result(frame);
+        })
+    });
 }
 
 /// Makes a coroutine of the closure on the frame's stack, with a place for its result above it.
@@ -83,6 +112,7 @@ pub(crate) unsafe fn prepare<T, F: FnOnce() -> T>(frame: &'static Frame, f: F) {
     let (slot, base) = result_place::<T>(stack.top);
     own.slot = slot;
     own.has_run = false;
+    own.must_drop = false;
     // SAFETY: the place is in the stack, or at its top, and aligned.
     let bounds = unsafe { Bounds::new(stack, base) };
     // SAFETY: the closure lives as long as the caller says; the fiber runs on one thread at a time
@@ -123,10 +153,12 @@ fn body<T, F: FnOnce() -> T>(frame: &'static Frame, yielder: &Yielder<(), Switch
     // SAFETY: as above. The switches in between are over.
     let own = unsafe { &mut *frame.own.get() };
     own.has_run = has_run;
-    if needs_drop::<T>() || matches!(packet, Packet::Panicked(_)) {
+    own.must_drop = needs_drop::<T>() || matches!(packet, Packet::Panicked(_));
+    if own.must_drop {
         // SAFETY: the scope is open while its fibers live.
         let scope = unsafe { &*frame.scope.load(Ordering::Relaxed) };
         if !scope.has_handle(frame) {
+            own.must_drop = false;
             // Nobody will ask: dropped here, on the fiber's own stack, where it may wait.
             scope.discard(Some(packet));
             // SAFETY: as above; a boxed place is freed by `take_packet`'s rule.

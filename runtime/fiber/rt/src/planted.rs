@@ -23,6 +23,16 @@ pub enum Defect {
     UnlocksBeforeLinking,
     /// The last receiver to go leaves the senders that wait.
     AbandonsSenders,
+    /// A cancelled wait says so without deciding its outcome.
+    CancelsWithoutDeciding,
+    /// A cancellation that comes when the fiber does not wait is forgotten.
+    CancelsOnlyTheParked,
+    /// A shield masks nothing.
+    ShieldsNothing,
+    /// Whoever looks for a waiter gives up at one that has ended otherwise.
+    StopsAtTheGone,
+    /// A fiber that ends decides its joiner's wait while it is still a member of its scope.
+    DecidesBeforeUnlinking,
 }
 
 /// Whether the model that runs has planted `defect`.

@@ -74,7 +74,7 @@ impl Scope<'static, 'static> {
     /// As `leave`, but what handles hold stays theirs: they keep the root alive.
     fn leave_root(&self) -> Option<PanicPayload> {
         shield(|| self.wait_for_last());
-        self.state.with(|state| state.panic.take())
+        self.members.with(|members| members.rest.panic.take())
     }
 }
 

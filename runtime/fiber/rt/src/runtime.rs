@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use fiber_core::scaling::{self, Limits, Telemetry};
-use fiber_core::{Idle, MAX_WORKERS};
+use fiber_core::{Idle, MAX_WORKERS, Watch};
 
 use crate::frame::Frame;
 use crate::global_queue::GlobalQueue;
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub live_workers: AtomicU32,
     pub blocked: AtomicU32,
     pub is_shutdown: AtomicBool,
-    pub is_monitor_asleep: AtomicBool,
+    pub watch: Watch,
     pub monitor_word: AtomicU32,
     pub stall_ns: u64,
     pub on_stall: fn(&Stall),
@@ -145,7 +145,7 @@ impl Builder {
             live_workers: AtomicU32::new(0),
             blocked: AtomicU32::new(0),
             is_shutdown: AtomicBool::new(false),
-            is_monitor_asleep: AtomicBool::new(false),
+            watch: Watch::new(),
             monitor_word: AtomicU32::new(0),
             stall_ns: u64::try_from(self.stall.as_nanos()).unwrap_or(u64::MAX).max(1_000),
             on_stall: self.on_stall,
@@ -342,8 +342,7 @@ impl Shared {
     /// Marks `worker` as blocked, and starts or wakes another in its place.
     pub fn block(self: &Shared, worker: &Worker) {
         Sys::flush(&worker.port);
-        worker.offer_lifo();
-        worker.is_blocked.store(true, Ordering::Relaxed);
+        worker.set_blocked();
         let blocked = self.blocked.fetch_add(1, Ordering::AcqRel) + 1;
         let workers = self.live_workers.load(Ordering::Relaxed);
         if self.has_work() && self.idle.has_sleepers() {
@@ -357,7 +356,7 @@ impl Shared {
 
     /// Takes the mark back.
     pub fn unblock(&self, worker: &Worker) {
-        if worker.is_blocked.swap(false, Ordering::Relaxed) {
+        if worker.clear_blocked() {
             self.blocked.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -373,7 +372,7 @@ impl Shared {
     /// Wakes the monitor if it sleeps because all workers did.
     #[inline]
     pub fn wake_monitor(&self) {
-        if self.is_monitor_asleep.load(Ordering::Relaxed) {
+        if self.watch.is_asleep() {
             self.monitor_word.store(1, Ordering::Release);
             Sys::unpark(&self.monitor_word);
         }

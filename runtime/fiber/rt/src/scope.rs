@@ -8,7 +8,8 @@
 //!
 //! Whoever comes last: the worker it ended on, if its handle is gone; else the handle, whose join or
 //! drop takes the result and gives the frame back; else, for a handle that was forgotten, the owner
-//! of the scope when it leaves. A result is dropped while the scope is open: it may borrow from it.
+//! of the scope when it leaves. A result is dropped while the scope is open, for it may borrow from it,
+//! and on a fiber's stack, for it may wait: on the owner's, or on that of the fiber it is from.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -23,11 +24,11 @@ use crate::fiber::shield;
 use crate::frame::{Frame, frame_at};
 use crate::handle::Handle;
 use crate::lock::SpinLock;
-use crate::packet::{Packet, drop_packet, prepare};
+use crate::members::{self, DropResult, Members};
+use crate::packet::{Packet, drop_packet, prepare, prepare_drop};
 use crate::runtime::Shared;
 use crate::substrate::{PanicPayload, Substrate, Sys, SystemError};
-use crate::wait::{Wait, check, publish, wait};
-use crate::what::What;
+use crate::wait::{check, publish};
 use crate::worker::{self, Worker, bump, current_fiber};
 
 /// Why a fiber was not spawned; the closure comes back.
@@ -62,13 +63,9 @@ impl<F> core::fmt::Debug for SpawnError<F> {
     }
 }
 
-pub(crate) struct State {
-    first: *const Frame,
-    live: usize,
-    is_closing: bool,
-    /// The owner's wait for the last fiber's end.
-    owner: *const Wait,
-    pub(crate) panic: Option<PanicPayload>,
+/// What else is under the lock of a scope.
+pub(crate) struct Left {
+    pub panic: Option<PanicPayload>,
     /// What lives as long as the scope.
     kept: Vec<Box<dyn Kept>>,
 }
@@ -77,12 +74,12 @@ pub(crate) struct State {
 trait Kept {}
 impl<T> Kept for T {}
 
-// SAFETY: frames and waits are shared by design, under the lock.
-unsafe impl Send for State {}
+// SAFETY: what is kept is Send, by the bound of `keep`.
+unsafe impl Send for Left {}
 
 /// A scope: see [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
-    pub(crate) state: SpinLock<State>,
+    pub(crate) members: SpinLock<Members<Frame, Left>>,
     is_closing: AtomicBool,
     pub(crate) shared: *const Shared,
     pub(crate) root: *const (),
@@ -93,51 +90,6 @@ pub struct Scope<'scope, 'env: 'scope> {
 unsafe impl Sync for Scope<'_, '_> {}
 // SAFETY: as for Sync.
 unsafe impl Send for Scope<'_, '_> {}
-
-/// The member's part of a frame.
-///
-/// # Safety
-/// Under the lock of the frame's scope, and for no longer; one at a time.
-#[expect(clippy::mut_from_ref, reason = "the lock makes it unique")]
-pub(crate) unsafe fn member(frame: &Frame) -> &mut crate::frame::Member {
-    // SAFETY: by the caller.
-    unsafe { &mut *frame.member.get() }
-}
-
-impl State {
-    /// # Safety
-    /// The frame is in no scope.
-    unsafe fn link(&mut self, frame: &'static Frame) {
-        // SAFETY: under the lock, as all of this is.
-        let it = unsafe { member(frame) };
-        it.previous = ptr::null();
-        it.next = self.first;
-        // SAFETY: members are frames; not the one above.
-        if let Some(first) = unsafe { self.first.as_ref() } {
-            // SAFETY: under the lock.
-            unsafe { member(first) }.previous = frame;
-        }
-        self.first = frame;
-    }
-
-    /// # Safety
-    /// The frame is in this scope.
-    pub(crate) unsafe fn unlink(&mut self, frame: &'static Frame) {
-        // SAFETY: under the lock, as all of this is.
-        let (previous, next) = unsafe { (member(frame).previous, member(frame).next) };
-        // SAFETY: members are frames.
-        match unsafe { previous.as_ref() } {
-            // SAFETY: under the lock.
-            Some(previous) => unsafe { member(previous) }.next = next,
-            None => self.first = next,
-        }
-        // SAFETY: as above.
-        if let Some(next) = unsafe { next.as_ref() } {
-            // SAFETY: under the lock.
-            unsafe { member(next) }.previous = previous;
-        }
-    }
-}
 
 /// Gives a frame back to whoever spawns next.
 pub(crate) fn recycle(frame: &'static Frame) {
@@ -153,14 +105,7 @@ pub(crate) fn recycle(frame: &'static Frame) {
 impl<'scope, 'env> Scope<'scope, 'env> {
     pub(crate) fn new(shared: *const Shared, root: *const ()) -> Self {
         Self {
-            state: SpinLock::new(State {
-                first: ptr::null(),
-                live: 0,
-                is_closing: false,
-                owner: ptr::null(),
-                panic: None,
-                kept: Vec::new(),
-            }),
+            members: SpinLock::new(Members::new(Left { panic: None, kept: Vec::new() })),
             is_closing: AtomicBool::new(false),
             shared,
             root,
@@ -187,9 +132,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Keeps the first panic for the owner, and cancels everyone.
     pub fn fail(&self, payload: PanicPayload) {
-        let spare = self.state.with(|state| match state.panic {
+        let spare = self.members.with(|members| match members.rest.panic {
             None => {
-                state.panic = Some(payload);
+                members.rest.panic = Some(payload);
                 None
             }
             Some(_) => Some(payload),
@@ -230,10 +175,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// A frame that is linked as a member, with a handle; no error means that the scope is closing.
-    fn admit(
-        &self,
-        drop_slot: unsafe fn(&'static Frame),
-    ) -> Result<&'static Frame, Option<SystemError>> {
+    fn admit(&self, drop_result: DropResult<Frame>) -> Result<&'static Frame, Option<SystemError>> {
         if self.is_closing.load(Ordering::Relaxed) {
             return Err(None);
         }
@@ -256,21 +198,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         frame.id.store(id, Ordering::Relaxed);
         frame.scope.store(self.erased().cast_mut(), Ordering::Relaxed);
         frame.root.store(self.root.cast_mut(), Ordering::Relaxed);
-        let is_closing = self.state.with(|state| {
-            if state.is_closing {
-                return true;
-            }
-            // SAFETY: under the lock; the frame is new.
-            let it = unsafe { member(frame) };
-            it.is_finished = false;
-            it.has_handle = true;
-            it.joiner = ptr::null();
-            it.drop_slot = drop_slot;
-            // SAFETY: as above.
-            unsafe { state.link(frame) };
-            state.live += 1;
-            false
-        });
+        if frame.is_named.load(Ordering::Relaxed) {
+            frame.forget_name();
+        }
+        // SAFETY: the frame is new, and the caller's.
+        let is_closing = !self.members.with(|members| unsafe { members.admit(frame, drop_result) });
         if is_closing {
             // The word is still Init, which is what a pooled frame has.
             match here {
@@ -285,22 +217,17 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Cancels every fiber in the scope; no new one gets in.
     pub fn cancel(&self) {
         let mut woken: *mut Frame = ptr::null_mut();
-        self.state.with(|state| {
-            state.is_closing = true;
+        self.members.with(|members| {
+            members.close();
             // Relaxed: the lock decides; this only spares a spawner the way.
             self.is_closing.store(true, Ordering::Relaxed);
-            let mut at = state.first;
-            // SAFETY: members are frames.
-            while let Some(frame) = unsafe { at.as_ref() } {
-                // SAFETY: under the lock.
-                let it = unsafe { member(frame) };
-                if !it.is_finished && frame.word.cancel() == CancelVerdict::Enqueue {
+            members.for_each_live(|frame| {
+                if frame.word.cancel() == CancelVerdict::Enqueue {
                     // Runnable and ours until it is published: its link is free.
                     frame.link.store(woken, Ordering::Relaxed);
                     woken = frame.as_ptr();
                 }
-                at = it.next;
-            }
+            });
         });
         while !woken.is_null() {
             // SAFETY: chained above.
@@ -317,7 +244,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let boxed: Box<dyn Kept + 'scope> = boxed;
         // SAFETY: only the lifetime changes; `scope` drops it before 'scope ends.
         let boxed = unsafe { core::mem::transmute::<Box<dyn Kept + 'scope>, Box<dyn Kept>>(boxed) };
-        self.state.with(|state| state.kept.push(boxed));
+        self.members.with(|members| members.rest.kept.push(boxed));
         // SAFETY: boxed, so it stays where it is, until 'scope ends.
         unsafe { &*at }
     }
@@ -329,70 +256,24 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Whether anybody may still ask for the result of a member.
     pub(crate) fn has_handle(&self, frame: &'static Frame) -> bool {
-        // SAFETY: under the lock.
-        self.state.with(|_| unsafe { member(frame) }.has_handle)
+        self.members.with(|members| members.unclaimed(frame).is_none())
     }
 
     /// How many fibers live in it.
     pub fn live(&self) -> usize {
-        self.state.with(|state| state.live)
+        self.members.with(|members| members.live())
     }
 
     /// Waits for the end of a member, whose frame is then the caller's; false if the caller has been
     /// cancelled.
     pub(crate) fn wait_for(&self, frame: &'static Frame) -> bool {
-        let take_finished = |state: &mut State| {
-            // SAFETY: under the lock.
-            let is_finished = unsafe { member(frame) }.is_finished;
-            if is_finished {
-                // SAFETY: in this scope until now.
-                unsafe { state.unlink(frame) };
-            }
-            is_finished
-        };
-        let has_ended =
-            matches!(frame.word.load().state(), FiberState::Done | FiberState::Cancelled);
-        if has_ended && self.state.with(take_finished) {
-            return true;
-        }
-        let at = ptr::from_ref(frame).cast();
-        let publish = |wait: &Wait| {
-            self.state.with(|state| {
-                if take_finished(state) {
-                    return false;
-                }
-                // SAFETY: under the lock.
-                unsafe { member(frame) }.joiner = wait;
-                true
-            })
-        };
-        let unlink = |outcome| {
-            if outcome != Outcome::Data(0) {
-                // SAFETY: under the lock.
-                self.state.with(|_| unsafe { member(frame) }.joiner = ptr::null());
-            }
-        };
-        match wait(What::Join, at, None, publish, unlink) {
-            None | Some(Outcome::Data(_)) => true,
-            // It may have ended meanwhile.
-            _ => self.state.with(take_finished),
-        }
+        let state = frame.word.load().state();
+        let has_ended = matches!(state, FiberState::Done | FiberState::Cancelled);
+        members::wait_for(&self.members, frame, has_ended)
     }
 
     pub(crate) fn wait_for_last(&self) -> Option<Outcome> {
-        let at = ptr::from_ref(self).cast();
-        let publish = |wait: &Wait| {
-            self.state.with(|state| {
-                let is_linked = state.live > 0;
-                if is_linked {
-                    state.owner = wait;
-                }
-                is_linked
-            })
-        };
-        wait(What::Scope, at, None, publish, |_| {
-            self.state.with(|state| state.owner = ptr::null());
-        })
+        members::wait_for_last(&self.members, ptr::from_ref(self).cast())
     }
 
     /// Waits until no fiber lives, and drops what forgotten handles have left. A cancellation of the
@@ -404,22 +285,43 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
         loop {
             // Also waits for the lock of whoever ended last to be free.
-            let (left, drop_slot) = self.state.with(|state| {
-                // SAFETY: members are frames.
-                let left = unsafe { state.first.as_ref() };
-                if let Some(frame) = left {
-                    // SAFETY: in this scope.
-                    unsafe { state.unlink(frame) };
+            match self.members.with(next_left) {
+                // SAFETY: nobody has asked for the result, and nobody will before the frame is gone.
+                Next::Result(frame, drop_result) => unsafe { drop_result(frame) },
+                Next::Kept(kept) => {
+                    if let Err(payload) = Sys::catch(|| drop(kept)) {
+                        self.fail(payload);
+                    }
                 }
-                // SAFETY: under the lock.
-                (left, left.map(|frame| unsafe { member(frame) }.drop_slot))
-            });
-            let (Some(frame), Some(drop_slot)) = (left, drop_slot) else { break };
-            // SAFETY: its handle was forgotten, so the frame is the owner's.
-            unsafe { drop_slot(frame) };
-            recycle(frame);
+                Next::Frame(frame) => recycle(frame),
+                Next::Nothing(panic) => return panic,
+            }
         }
-        self.state.with(|state| state.panic.take())
+    }
+}
+
+/// What is to be done about a scope that nobody lives in any more.
+enum Next {
+    Result(&'static Frame, DropResult<Frame>),
+    Kept(Vec<Box<dyn Kept>>),
+    Frame(&'static Frame),
+    Nothing(Option<PanicPayload>),
+}
+
+/// Results first, then what is kept: either may hold handles, which give their frames back. What is
+/// left then are frames whose handles were forgotten. The scope is closed: what is dropped spawns
+/// nothing into it.
+fn next_left(members: &mut Members<Frame, Left>) -> Next {
+    members.close();
+    if let Some((frame, drop_result)) = members.sweep() {
+        return Next::Result(frame, drop_result);
+    }
+    if !members.rest.kept.is_empty() {
+        return Next::Kept(core::mem::take(&mut members.rest.kept));
+    }
+    match members.take_forgotten() {
+        Some(frame) => Next::Frame(frame),
+        None => Next::Nothing(members.rest.panic.take()),
     }
 }
 
@@ -429,63 +331,42 @@ impl core::fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Ends a fiber. On the worker's stack, after the last switch.
-pub(crate) fn finish(worker: &Worker, frame: &'static Frame) {
+/// Ends a fiber. On the worker's stack, after the last switch. False if the fiber goes on, to drop its
+/// result on its own stack: its handle went after it had left its result there.
+pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
     // SAFETY: the fiber has ended on this worker, which owns it until the lock below.
-    let (has_run, scope) = unsafe {
+    let (has_run, must_drop, scope) = unsafe {
         let own = &mut *frame.own.get();
         own.coroutine = None;
-        (own.has_run, &*frame.scope.load(Ordering::Relaxed))
+        (own.has_run, own.must_drop, &*frame.scope.load(Ordering::Relaxed))
     };
-    let _ = check(frame.word.finish(has_run));
-    loop {
-        let mut unclaimed = None;
-        let (is_ours, joiner, owner) = scope.state.with(|state| {
-            // SAFETY: under the lock.
-            let it = unsafe { member(frame) };
-            // SAFETY: as above; the worker owns the frame until it is marked finished.
-            if !it.has_handle && !unsafe { (*frame.own.get()).slot.is_null() } {
-                unclaimed = Some(it.drop_slot);
-                return (false, None, None);
-            }
-            it.is_finished = true;
-            state.live -= 1;
-            // SAFETY: a linked wait is alive.
-            let joiner = unsafe { it.joiner.as_ref() }.map(|wait| (wait, wait.waker()));
-            let joiner = joiner.filter(|(wait, _)| {
-                it.joiner = ptr::null();
-                wait.decide(Outcome::Data(0))
-            });
-            let is_ours = !it.has_handle;
-            if is_ours || joiner.is_some() {
-                // SAFETY: in this scope.
-                unsafe { state.unlink(frame) };
-            }
-            // SAFETY: a linked wait is alive.
-            let owner = unsafe { state.owner.as_ref() }.filter(|_| state.live == 0);
-            let owner = owner.map(|wait| (wait, wait.waker())).filter(|(wait, _)| {
-                state.owner = ptr::null();
-                wait.decide(Outcome::Data(0))
-            });
-            (is_ours, joiner.map(|j| j.1), owner.map(|o| o.1))
-        });
-        if let Some(drop_slot) = unclaimed {
-            // The handle went after the fiber left its stack: the result is dropped here, while the
-            // scope is open.
-            // SAFETY: still counted as live, so the scope is open; the frame is this worker's.
-            unsafe { drop_slot(frame) };
-            continue;
+    let ended = scope.members.with(|members| {
+        if must_drop && let Some(drop_result) = members.unclaimed(frame) {
+            return Err(drop_result);
         }
-        // From here on the scope may be gone, and the frame is another's unless it is ours.
-        if is_ours {
-            let _ = check(frame.word.recycle());
-            worker.give_frame(frame);
+        bump(&worker.counters.finishes, 1);
+        let _ = check(frame.word.finish(has_run));
+        Ok(members.finish(frame))
+    });
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(drop_result) => {
+            // SAFETY: the frame is this worker's. The fiber counts as live, so the scope is open.
+            unsafe { prepare_drop(frame, drop_result) };
+            return false;
         }
-        for waker in [joiner, owner].into_iter().flatten() {
-            waker.wake();
-        }
-        return;
+    };
+    // From here on the scope may be gone, and the frame is another's unless it is ours.
+    if let Some(drop_result) = ended.unclaimed {
+        // SAFETY: the frame is ours. The result needs no drop: only its memory is given back.
+        unsafe { drop_result(frame) };
+        let _ = check(frame.word.recycle());
+        worker.give_frame(frame);
     }
+    for waker in [ended.joiner, ended.owner].into_iter().flatten() {
+        waker.wake();
+    }
+    true
 }
 
 /// Opens a scope for `f`, and leaves it when every fiber in it has ended. A panic of `f` cancels
@@ -505,7 +386,6 @@ pub fn scope<'env, R>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) ->
         scope.cancel();
     }
     let left = scope.leave();
-    drop(scope.state.with(|state| core::mem::take(&mut state.kept)));
     match (result, left) {
         (Err(payload), _) | (Ok(_), Some(payload)) => Sys::resume(payload),
         (Ok(value), None) => value,

@@ -14,9 +14,10 @@ use alloc::boxed::Box;
 use fiber_core::Outcome;
 
 use crate::lock::SpinLock;
-use crate::wait::{Wait, Waker};
+use crate::substrate::{Substrate, Sys};
+use crate::wait::Waker;
 pub(crate) use crate::wheel::Timer;
-use crate::wheel::{BATCH, Wheel};
+use crate::wheel::{BATCH, Due, Wheel};
 
 /// A tick is 2¹⁵ ns, about 33 µs: a timer is late by that at most, before scheduling.
 const TICK_SHIFT: u32 = 15;
@@ -129,6 +130,15 @@ impl Timers {
         }
     }
 
+    /// Takes `timer` out, if it is in, and waits for its function to return if it is being called. By
+    /// whoever inserted it, with no lock held.
+    pub fn remove_and_wait(&self, timer: &Timer) {
+        self.remove(timer);
+        while timer.0.value.is_firing() {
+            Sys::relax();
+        }
+    }
+
     fn shard(&self, worker: usize) -> Option<&Shard> {
         self.shards.get(worker % self.shards.len().max(1))
     }
@@ -169,10 +179,11 @@ impl Timers {
 impl Shard {
     fn fire(&self, now_ns: u64) {
         let mut wakers: [Option<Waker>; BATCH] = [None; BATCH];
+        let mut due = [Due::Nothing; BATCH];
         self.wheel.with(|wheel| {
-            let mut due: [*const Wait; BATCH] = [core::ptr::null(); BATCH];
             wheel.advance(now_ns >> TICK_SHIFT, &mut due);
-            for (wait, waker) in due.iter().zip(&mut wakers) {
+            for (due, waker) in due.iter().zip(&mut wakers) {
+                let Due::Wait(wait) = due else { continue };
                 // SAFETY: null, or a wait whose waiter takes its timer out before the wait ends,
                 // which needs the lock.
                 let Some(wait) = (unsafe { wait.as_ref() }) else { continue };
@@ -186,6 +197,12 @@ impl Shard {
             self.next_ns.store(next, Ordering::Relaxed);
         });
         wakers.into_iter().flatten().for_each(Waker::wake);
+        for due in due {
+            if let Due::Call(entry) = due {
+                // SAFETY: whoever owns the timer waits for it to have fired.
+                unsafe { &*entry }.fire();
+            }
+        }
     }
 }
 
@@ -251,5 +268,34 @@ mod tests {
         timers.remove(&late);
         timers.fire(100 * MS);
         assert_eq!((fired.load(Ordering::Relaxed), timers.len()), (0, 0));
+    }
+
+    /// Whoever takes a timer out while its function runs waits for that.
+    #[test]
+    fn a_function_that_is_called_has_returned_when_its_timer_is_out() {
+        extern crate std;
+        static STAGE: AtomicUsize = AtomicUsize::new(0);
+        unsafe fn slow(timers: *const ()) {
+            // SAFETY: what the timer was made with. No lock is held: the wheel can be asked.
+            assert_eq!(unsafe { &*timers.cast::<Timers>() }.len(), 0);
+            STAGE.store(1, Ordering::SeqCst);
+            while STAGE.load(Ordering::SeqCst) == 1 {
+                Sys::relax();
+            }
+            STAGE.store(3, Ordering::SeqCst);
+        }
+        let timers = Timers::new(1, 0);
+        let timer = Timer::call(slow, core::ptr::from_ref(&timers).cast());
+        // SAFETY: it is taken out below.
+        assert_eq!(unsafe { timers.insert_quietly(0, &timer, MS) }, None);
+        std::thread::scope(|scope| {
+            scope.spawn(|| timers.fire(9 * MS));
+            while STAGE.load(Ordering::SeqCst) == 0 {
+                Sys::relax();
+            }
+            scope.spawn(|| STAGE.store(2, Ordering::SeqCst));
+            timers.remove_and_wait(&timer);
+            assert_eq!(STAGE.load(Ordering::SeqCst), 3);
+        });
     }
 }

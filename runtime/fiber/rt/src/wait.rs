@@ -232,12 +232,28 @@ impl Wait {
         frame.waits_at.store(at.addr(), Ordering::Relaxed);
         let outcome = if frame.is_thread.load(Ordering::Relaxed) {
             wait_thread(frame, self, deadline_ns)
+        } else if Sys::is_panicking() {
+            wait_panicking(frame, self, deadline_ns)
         } else {
             wait_fiber(frame, self, deadline_ns)
         };
         frame.waits_for.store(What::Nothing as u8, Ordering::Relaxed);
         outcome
     }
+}
+
+/// Waits in a fiber that unwinds, with its thread: the system counts panics by thread, so the fiber has
+/// to go on on this one. Another worker takes over meanwhile.
+#[cold]
+fn wait_panicking(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> Outcome {
+    crate::fiber::blocking(|| {
+        // Whoever ends the wait reads the mark after it has found the fiber parked, which is after
+        // this; and this thread goes on after that.
+        frame.is_thread.store(true, Ordering::Relaxed);
+        let outcome = wait_thread(frame, wait, deadline_ns);
+        frame.is_thread.store(false, Ordering::Relaxed);
+        outcome
+    })
 }
 
 fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> Outcome {
@@ -263,13 +279,7 @@ fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> O
 /// The outcome of a wait that was woken. If none is decided the fiber was cancelled.
 #[inline]
 fn settle(wait: &Wait) -> Outcome {
-    if let Some(outcome) = wait.outcome.get() {
-        return outcome;
-    }
-    if wait.outcome.decide(Outcome::Cancelled) {
-        return Outcome::Cancelled;
-    }
-    wait.outcome.get().unwrap_or(Outcome::Cancelled)
+    wait.outcome.settle()
 }
 
 /// Looks of a thread at its word before it sleeps: about as long as a fiber needs to answer.

@@ -5,6 +5,7 @@
 //! wheel when the hand comes to its slot. Insertion and removal touch one slot.
 
 use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::list::{List, Node};
 use crate::prefetch::prefetch;
@@ -25,8 +26,18 @@ const LINES_ABOUT: isize = 4;
 enum Action {
     /// Ends a wait with Timeout.
     Wake(*const Wait),
-    /// Calls a function that takes no lock but its own, under the wheel's.
+    /// Calls a function.
     Call(unsafe fn(*const ()), *const ()),
+}
+
+/// What a timer that is due asks for.
+#[derive(Clone, Copy)]
+pub(crate) enum Due {
+    Nothing,
+    /// The end of a wait, to be decided before the wheel's lock is free.
+    Wait(*const Wait),
+    /// A call, with the lock free.
+    Call(*const Entry),
 }
 
 pub(crate) struct Entry {
@@ -36,10 +47,30 @@ pub(crate) struct Entry {
     slot: Cell<(u8, u8)>,
     /// The worker whose wheel it is in. By whoever puts it in and takes it out.
     pub(crate) of: Cell<u8>,
+    /// Whether it is out because it is due, and its function has not returned.
+    is_firing: AtomicBool,
 }
 
-// SAFETY: entries are only reached under their wheel's lock.
+// SAFETY: entries are only reached under their wheel's lock, or while they fire.
 unsafe impl Send for Entry {}
+
+impl Entry {
+    /// Does what a timer that is due calls for. With the wheel's lock free, once for each `Due::Call`.
+    pub fn fire(&self) {
+        if let Action::Call(f, data) = self.action.get() {
+            // SAFETY: whoever made the timer waits for this before the data goes.
+            unsafe { f(data) };
+        }
+        // Release: pairs with the acquire in `is_firing`; what the function did is done.
+        self.is_firing.store(false, Ordering::Release);
+    }
+
+    /// Whether its function may still run. For whoever has taken the timer out.
+    pub fn is_firing(&self) -> bool {
+        // Acquire: pairs with the release in `fire`.
+        self.is_firing.load(Ordering::Acquire)
+    }
+}
 
 /// A timer; it stays where it is while it is in the wheel.
 pub(crate) struct Timer(pub Node<Entry>);
@@ -52,6 +83,7 @@ impl Timer {
             due_tick: Cell::new(0),
             slot: Cell::new((0, 0)),
             of: Cell::new(0),
+            is_firing: AtomicBool::new(false),
         }))
     }
 
@@ -163,8 +195,8 @@ impl Wheel {
         self.occupied.iter().enumerate().filter_map(next_of).min()
     }
 
-    /// Takes out up to a batch of what is due by `tick`; waits to be ended go to `due`.
-    pub fn advance(&mut self, tick: u64, due: &mut [*const Wait; BATCH]) {
+    /// Takes out up to a batch of what is due by `tick`.
+    pub fn advance(&mut self, tick: u64, due: &mut [Due; BATCH]) {
         let mut places = due.iter_mut();
         while let Some(next) = self.next_tick() {
             if next > tick {
@@ -192,17 +224,20 @@ impl Wheel {
                     let Some(place) = places.next() else { return };
                     self.unlink(node);
                     self.len -= 1;
-                    match node.value.action.get() {
+                    *place = match node.value.action.get() {
                         Action::Wake(wait) => {
                             // The lines about it are those the fiber goes on with.
                             for line in -LINES_ABOUT..=LINES_ABOUT {
                                 prefetch(wait.wrapping_byte_offset(line * 64));
                             }
-                            *place = wait;
+                            Due::Wait(wait)
                         }
-                        // SAFETY: whoever made the timer removes it before the data goes.
-                        Action::Call(f, data) => unsafe { f(data) },
-                    }
+                        Action::Call(..) => {
+                            // Relaxed: whoever takes the timer out has the lock first.
+                            node.value.is_firing.store(true, Ordering::Relaxed);
+                            Due::Call(&raw const node.value)
+                        }
+                    };
                 }
             }
         }
@@ -234,7 +269,14 @@ mod tests {
     }
 
     fn fire(wheel: &mut Wheel, tick: u64) -> Vec<usize> {
-        wheel.advance(tick, &mut [core::ptr::null(); BATCH]);
+        let mut due = [Due::Nothing; BATCH];
+        wheel.advance(tick, &mut due);
+        for due in due {
+            if let Due::Call(entry) = due {
+                // SAFETY: the timers outlive the wheel.
+                unsafe { &*entry }.fire();
+            }
+        }
         FIRED.take()
     }
 

@@ -69,6 +69,9 @@ pub(crate) fn bump(counter: &AtomicU64, by: u64) {
 pub(crate) struct Worker {
     pub index: usize,
     shared: Cell<*const Shared>,
+    /// The runtime whose fibers are published here when they become runnable on this thread: its own;
+    /// none while the worker is blocked, and would leave them alone.
+    publishes_for: Cell<*const Shared>,
     pub queue: RunQueue<Frame, QUEUE>,
     pub lifo: LifoSlot<Frame>,
     /// 1 when the worker was claimed and has to wake up.
@@ -114,13 +117,13 @@ pub(crate) fn current_fiber() -> Option<&'static Frame> {
     current().and_then(|worker| unsafe { worker.current.get().as_ref() })
 }
 
-/// Publishes a runnable fiber: to the worker that asks if it is of the same runtime, else to the
-/// global queue. By the one who made it runnable.
+/// Publishes a runnable fiber: to the worker that asks if it is of the same runtime and not blocked,
+/// else to the global queue. By the one who made it runnable.
 #[inline]
 pub(crate) fn enqueue(frame: &'static Frame) {
     let shared = frame.shared.load(Ordering::Relaxed);
     match current() {
-        Some(worker) if ptr::eq(worker.shared.get(), shared) => worker.enqueue_next(frame),
+        Some(worker) if ptr::eq(worker.publishes_for.get(), shared) => worker.enqueue_next(frame),
         // SAFETY: a runtime lives as long as its fibers.
         _ => unsafe { &*shared }.inject(frame),
     }
@@ -131,6 +134,7 @@ impl Worker {
         Self {
             index,
             shared: Cell::new(ptr::null()),
+            publishes_for: Cell::new(ptr::null()),
             queue: RunQueue::new(),
             lifo: LifoSlot::new(),
             park_word: AtomicU32::new(0),
@@ -287,6 +291,7 @@ impl Worker {
     /// The worker's whole life on its thread.
     pub fn run(&'static self, shared: &Shared) {
         self.shared.set(shared);
+        self.publishes_for.set(shared);
         Sys::set_current(ptr::from_ref(self).cast());
         Sys::watch_overflow();
         self.set_mode(Mode::Active);
@@ -321,6 +326,11 @@ impl Worker {
             self.budget.set(BUDGET - 1);
             // SAFETY: dispatched, so this worker is the fiber's owner, until the state word says
             // otherwise below.
+            if unsafe { (*frame.own.get()).is_blocking } {
+                // It waited in its blocking region, and goes on in it.
+                self.shared().block(self);
+            }
+            // SAFETY: as above.
             let switch = unsafe { (*frame.own.get()).coroutine.as_mut() }
                 .map_or(corosensei::CoroutineResult::Return(()), |coroutine| coroutine.resume(()));
             if self.is_blocked.load(Ordering::Relaxed) {
@@ -341,9 +351,11 @@ impl Worker {
                     self.push(frame);
                 }
                 corosensei::CoroutineResult::Return(()) => {
-                    bump(&self.counters.finishes, 1);
                     self.current.set(ptr::null());
-                    scope::finish(self, frame);
+                    if !scope::finish(self, frame) {
+                        self.current.set(frame);
+                        continue;
+                    }
                 }
             }
             break;
@@ -427,11 +439,20 @@ impl Worker {
         x
     }
 
-    /// Moves the LIFO slot's fiber to where others can take it. By the worker before it blocks.
-    pub fn offer_lifo(&self) {
+    /// Marks the worker as blocked: what is in its LIFO slot goes to where others can take it, and so
+    /// does what becomes runnable on its thread. On its own thread.
+    pub fn set_blocked(&self) {
+        self.is_blocked.store(true, Ordering::Relaxed);
+        self.publishes_for.set(ptr::null());
         if let Some(frame) = self.lifo.take() {
             // SAFETY: only frames are in the slot.
             self.push(unsafe { frame_at(frame) });
         }
+    }
+
+    /// Takes the mark back; false if there is none. On its own thread.
+    pub fn clear_blocked(&self) -> bool {
+        self.publishes_for.set(self.shared.get());
+        self.is_blocked.swap(false, Ordering::Relaxed)
     }
 }

@@ -137,6 +137,13 @@ impl Substrate for Linux {
         std::panic::resume_unwind(payload)
     }
 
+    #[inline]
+    fn is_panicking() -> bool {
+        // A look at a count of the process, and only while that is not zero at the thread's, in a
+        // function of its own.
+        std::thread::panicking()
+    }
+
     fn warn(text: core::fmt::Arguments<'_>) {
         use std::io::Write;
         let _ = std::io::stderr().write_fmt(format_args!("fiber: {text}\n"));

@@ -5,22 +5,72 @@
 //! tables and split nothing; where they are missing, guards are made with mprotect and the limit is
 //! reported by its name.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use alloc::boxed::Box;
 
 use super::{StackGroup, SystemError};
 
 /// `MADV_GUARD_INSTALL` of linux/mman.h.
 const MADV_GUARD_INSTALL: i32 = 102;
 
-/// Groups whose guards the overflow handler knows: it may not take a lock, so the table is fixed.
-/// An overflow in a group beyond it is still stopped by the guard, with the system's own report.
-const KNOWN_GROUPS: usize = 4096;
+/// A group whose guards the overflow handler knows.
+struct Known {
+    /// 0 if there is none.
+    start: AtomicUsize,
+    stride: AtomicUsize,
+    count: AtomicUsize,
+}
 
-static STARTS: [AtomicUsize; KNOWN_GROUPS] = [const { AtomicUsize::new(0) }; KNOWN_GROUPS];
-static STRIDES: [AtomicUsize; KNOWN_GROUPS] = [const { AtomicUsize::new(0) }; KNOWN_GROUPS];
-static COUNTS: [AtomicUsize; KNOWN_GROUPS] = [const { AtomicUsize::new(0) }; KNOWN_GROUPS];
+/// Groups, and more of them behind. The handler may not take a lock, so what it goes through only
+/// grows: blocks are never freed.
+struct Block {
+    groups: [Known; BLOCK],
+    next: AtomicPtr<Block>,
+}
+
+const BLOCK: usize = 512;
+
+impl Block {
+    const fn new() -> Self {
+        let none = [const {
+            Known {
+                start: AtomicUsize::new(0),
+                stride: AtomicUsize::new(0),
+                count: AtomicUsize::new(0),
+            }
+        }; BLOCK];
+        Self { groups: none, next: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// The block behind, if there is one.
+    fn next(&self) -> Option<&'static Self> {
+        // SAFETY: null or leaked. Acquire: pairs with the release in `more`; the block is complete.
+        unsafe { self.next.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Puts a block behind this one, unless another thread has.
+    fn more(&self) {
+        let new = Box::into_raw(Box::new(Self::new()));
+        // Release: pairs with the acquire in `next`.
+        let put =
+            self.next.compare_exchange(ptr::null_mut(), new, Ordering::Release, Ordering::Relaxed);
+        if put.is_err() {
+            // SAFETY: nobody has seen it.
+            drop(unsafe { Box::from_raw(new) });
+        }
+    }
+}
+
+static FIRST: Block = Block::new();
+
+/// Every place there is.
+fn places() -> impl Iterator<Item = &'static Known> {
+    core::iter::successors(Some(&FIRST), |block| block.next()).flat_map(|block| &block.groups)
+}
+
 static IS_HANDLER_SET: AtomicBool = AtomicBool::new(false);
 static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
@@ -37,7 +87,9 @@ const LEAST_STACK_PAGES: usize = 2;
 /// The size of a stack for who asks for so many bytes: whole pages.
 pub fn stack_bytes(asked: Option<usize>) -> usize {
     let page = page_bytes();
-    asked.unwrap_or(STACK_BYTES).max(LEAST_STACK_PAGES * page).next_multiple_of(page)
+    let bytes = asked.unwrap_or(STACK_BYTES).max(LEAST_STACK_PAGES * page);
+    // More than there are addresses is refused when a stack is made.
+    bytes.checked_next_multiple_of(page).unwrap_or(usize::MAX - page + 1)
 }
 
 fn page_bytes() -> usize {
@@ -48,8 +100,9 @@ fn page_bytes() -> usize {
 
 pub fn map(stack_bytes: usize, count: usize) -> Result<StackGroup, SystemError> {
     let guard = page_bytes();
-    let stride = stack_bytes + guard;
-    let length = stride * count;
+    let length = |stride: usize| stride.checked_mul(count);
+    let sizes = stack_bytes.checked_add(guard).and_then(|stride| Some((stride, length(stride)?)));
+    let (stride, length) = sizes.ok_or(SystemError::Memory(libc::ENOMEM))?;
     // SAFETY: a new mapping at an address of the system's choice. NORESERVE: most of a stack is
     // never touched.
     let start = unsafe {
@@ -63,11 +116,7 @@ pub fn map(stack_bytes: usize, count: usize) -> Result<StackGroup, SystemError> 
         )
     };
     if start == libc::MAP_FAILED {
-        return Err(if errno() == libc::ENOMEM && count > 1 {
-            SystemError::Mappings
-        } else {
-            SystemError::Memory(errno())
-        });
+        return Err(refusal(errno()));
     }
     // SAFETY: the mapping just made. A huge page would make every stack of it resident.
     unsafe { libc::madvise(start, length, libc::MADV_NOHUGEPAGE) };
@@ -80,33 +129,88 @@ pub fn map(stack_bytes: usize, count: usize) -> Result<StackGroup, SystemError> 
                 && libc::mprotect(at, guard, libc::PROT_NONE) != 0
         };
         if refused {
+            let error = refusal(errno());
             // SAFETY: nobody has a stack of the group.
             unsafe { unmap(&group) };
-            return Err(SystemError::Mappings);
+            return Err(error);
         }
     }
-    for (index, known) in STARTS.iter().enumerate() {
-        // AcqRel: a slot is taken once; its sizes follow and are read after its start.
-        if known.compare_exchange(0, group.start, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            if let (Some(s), Some(c)) = (STRIDES.get(index), COUNTS.get(index)) {
-                s.store(stride, Ordering::Release);
-                c.store(count, Ordering::Release);
-            }
-            break;
-        }
-    }
+    remember(&group);
     Ok(group)
+}
+
+/// Tells the overflow handler of a group.
+fn remember(group: &StackGroup) {
+    let mut block = &FIRST;
+    loop {
+        for known in &block.groups {
+            // AcqRel: a place is taken once; its sizes follow and are read after its start.
+            let (new, order) = (group.start, Ordering::AcqRel);
+            if known.start.compare_exchange(0, new, order, Ordering::Relaxed).is_ok() {
+                known.stride.store(group.stride, Ordering::Release);
+                known.count.store(group.count, Ordering::Release);
+                return;
+            }
+        }
+        match block.next() {
+            Some(next) => block = next,
+            None => block.more(),
+        }
+    }
+}
+
+/// What the system's refusal of a mapping means. It says the same if the process has too many of them
+/// and if it has no memory, or no room, left.
+#[cold]
+fn refusal(errno: i32) -> SystemError {
+    if errno == libc::ENOMEM && is_at_the_limit_of_mappings() {
+        SystemError::Mappings
+    } else {
+        SystemError::Memory(errno)
+    }
+}
+
+/// Whether the process has about as many mappings as it may. Allocates nothing: there may be no way to.
+fn is_at_the_limit_of_mappings() -> bool {
+    let (mut limit, mut mappings) = (0_usize, 0_usize);
+    each_byte(c"/proc/sys/vm/max_map_count", |byte| {
+        if byte.is_ascii_digit() {
+            limit = limit.saturating_mul(10).saturating_add(usize::from(byte - b'0'));
+        }
+    });
+    each_byte(c"/proc/self/maps", |byte| mappings += usize::from(byte == b'\n'));
+    limit > 0 && mappings.saturating_add(NEAR) >= limit
+}
+
+/// So near to the limit counts as at it: a mapping may come and go while they are counted.
+const NEAR: usize = 8;
+
+fn each_byte(path: &CStr, mut f: impl FnMut(u8)) {
+    // SAFETY: a path with its end.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return;
+    }
+    // Small: this may be a small fiber's stack.
+    let mut bytes = [0u8; 512];
+    loop {
+        // SAFETY: reads into a valid buffer.
+        let count = unsafe { libc::read(file, bytes.as_mut_ptr().cast(), bytes.len()) };
+        let Ok(count @ 1..) = usize::try_from(count) else { break };
+        bytes.iter().take(count).for_each(|byte| f(*byte));
+    }
+    // SAFETY: opened above.
+    unsafe { libc::close(file) };
 }
 
 /// # Safety
 /// Nobody uses a stack of the group any more.
 pub unsafe fn unmap(group: &StackGroup) {
-    for ((known, stride), count) in STARTS.iter().zip(&STRIDES).zip(&COUNTS) {
-        if known.load(Ordering::Acquire) == group.start {
-            count.store(0, Ordering::Release);
-            stride.store(0, Ordering::Release);
-            known.store(0, Ordering::Release);
-        }
+    if let Some(known) = places().find(|known| known.start.load(Ordering::Acquire) == group.start) {
+        // Release: the sizes are gone before the place can be taken again.
+        known.count.store(0, Ordering::Release);
+        known.stride.store(0, Ordering::Release);
+        known.start.store(0, Ordering::Release);
     }
     let start = ptr::with_exposed_provenance_mut::<c_void>(group.start);
     // SAFETY: the whole mapping, by the caller no longer used.
@@ -137,11 +241,11 @@ pub fn used_bytes(top: usize, stack_bytes: usize) -> usize {
 
 fn in_guard(address: usize) -> Option<usize> {
     let page = page_bytes();
-    for ((start, stride), count) in STARTS.iter().zip(&STRIDES).zip(&COUNTS) {
+    for known in places() {
         let (start, stride, count) = (
-            start.load(Ordering::Acquire),
-            stride.load(Ordering::Acquire),
-            count.load(Ordering::Acquire),
+            known.start.load(Ordering::Acquire),
+            known.stride.load(Ordering::Acquire),
+            known.count.load(Ordering::Acquire),
         );
         if start != 0 && stride != 0 && address >= start && address < start + stride * count {
             return ((address - start) % stride < page).then_some(stride - page);
@@ -232,6 +336,36 @@ pub fn watch_overflow() {
                 now.ss_size = bytes;
                 libc::sigaltstack(&raw const now, ptr::null_mut());
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_guards_of_very_many_groups_are_known() {
+        let page = page_bytes();
+        let groups: Vec<_> = (0..2 * BLOCK + 7).filter_map(|_| map(2 * page, 1).ok()).collect();
+        assert_eq!(groups.len(), 2 * BLOCK + 7);
+        for group in &groups {
+            assert_eq!(in_guard(group.start), Some(2 * page));
+            assert_eq!(in_guard(group.start + group.guard), None, "the stack is no guard");
+        }
+        // SAFETY: nobody uses a stack of them.
+        groups.iter().for_each(|group| unsafe { unmap(group) });
+        assert!(groups.iter().all(|group| in_guard(group.start).is_none()));
+    }
+
+    #[test]
+    fn sizes_that_no_memory_has_are_refused() {
+        for bytes in [1 << 58, usize::MAX - 4095, usize::MAX / 2] {
+            assert_eq!(map(bytes, 64).err(), Some(SystemError::Memory(libc::ENOMEM)));
         }
     }
 }

@@ -176,6 +176,11 @@ pub trait Substrate {
     fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicPayload>;
     /// Goes on with a panic that was caught.
     fn resume(payload: PanicPayload) -> !;
+    /// Whether this thread unwinds because of a panic. Then what runs on it may not go on elsewhere.
+    #[inline(always)]
+    fn is_panicking() -> bool {
+        false
+    }
     /// A message for whoever runs the program.
     fn warn(text: core::fmt::Arguments<'_>);
     /// The size of each stack of a runtime that asks for so many bytes, or for what is usual.
