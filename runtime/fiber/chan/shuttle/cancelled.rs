@@ -154,9 +154,9 @@ fn mutant_cancellation_without_a_decision() {
 
 #[test]
 #[should_panic(expected = "exceeded max_steps")]
-fn mutant_commitment_that_is_kept() {
-    plant(Defect::KeepsCommitment);
-    explore("mutant: commitment kept, cancelled", &[], SCHEDULES, cancelled);
+fn mutant_commitment_nobody_hears_of() {
+    plant(Defect::CommitsWithoutWaking);
+    explore("mutant: commitment without a wake, cancelled", &[], SCHEDULES, cancelled);
 }
 
 #[test]
