@@ -62,6 +62,7 @@ macro_rules! cases {
                 a_cancelled_select_makes_no_value
                 ready_tells_and_takes_nothing
                 a_partner_that_gives_up_leaves_all_arms
+                a_kept_place_without_a_receiver_gives_the_value_back
                 a_timer_that_is_not_taken_keeps_its_value
                 values_of_any_size_go_through_a_select
             ;

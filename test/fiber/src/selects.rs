@@ -452,6 +452,19 @@ pub fn a_partner_that_gives_up_leaves_all_arms() {
     });
 }
 
+/// The last receiver goes between the choice of a send and its completion: the value comes back.
+pub fn a_kept_place_without_a_receiver_gives_the_value_back() {
+    everywhere(|| {
+        let (tx, rx) = bounded(1);
+        let mut set = Select::new();
+        set.send(&tx);
+        let chosen = set.select().unwrap();
+        drop(rx);
+        assert_eq!(chosen.send(&tx, 5), Err(SendError::Disconnected(5)));
+        assert_eq!(set.select().unwrap().send(&tx, 6), Err(SendError::Disconnected(6)));
+    });
+}
+
 /// Who gives a timer's value up, or chooses something else, gets it later.
 pub fn a_timer_that_is_not_taken_keeps_its_value() {
     everywhere(|| {
