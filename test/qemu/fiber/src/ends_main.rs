@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+use alloc::vec::Vec;
+
 use capos_rt::{Env, exit};
 use fiber::{BuildError, Runtime, Thread, nursery, yield_now};
 use fiber_rt::SystemError;
@@ -23,11 +25,19 @@ fn main(env: &'static Env) -> i64 {
     let caps = env.caps;
     let has = |name: &str| caps.named(name).is_some();
     if has("few-threads") {
+        let expected = SystemError::ThreadStacks(THREADS);
+        // One that has ended keeps its stack until it is joined.
+        let threads: Vec<_> = (0..=THREADS).map(|_| Thread::spawn("ends", || ())).collect();
+        let had = threads.iter().filter(|thread| thread.is_ok()).count();
+        if had != THREADS || threads.last().and_then(|last| last.as_ref().err()) != Some(&expected)
+        {
+            return 4;
+        }
+        threads.into_iter().flatten().for_each(Thread::join);
         // Workers and monitor: more than there are stacks for.
         let refused = Runtime::builder().workers(THREADS).build().map(|_| ());
-        let expected = SystemError::ThreadStacks(THREADS);
         if refused != Err(BuildError::System(expected)) {
-            return 4;
+            return 5;
         }
         capos_rt::println!(env, "{expected}");
     }
