@@ -150,6 +150,17 @@ pub(crate) fn recycle(frame: &'static Frame) {
     }
 }
 
+/// Takes a member out if it has ended.
+fn take_finished(state: &mut State, frame: &'static Frame) -> bool {
+    // SAFETY: under the lock.
+    let is_finished = unsafe { member(frame) }.is_finished;
+    if is_finished {
+        // SAFETY: in this scope until now.
+        unsafe { state.unlink(frame) };
+    }
+    is_finished
+}
+
 impl<'scope, 'env> Scope<'scope, 'env> {
     pub(crate) fn new(shared: *const Shared, root: *const ()) -> Self {
         Self {
@@ -341,42 +352,40 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits for the end of a member, whose frame is then the caller's; false if the caller has been
     /// cancelled.
     pub(crate) fn wait_for(&self, frame: &'static Frame) -> bool {
-        let take_finished = |state: &mut State| {
-            // SAFETY: under the lock.
-            let is_finished = unsafe { member(frame) }.is_finished;
-            if is_finished {
-                // SAFETY: in this scope until now.
-                unsafe { state.unlink(frame) };
-            }
-            is_finished
-        };
         let has_ended =
             matches!(frame.word.load().state(), FiberState::Done | FiberState::Cancelled);
-        if has_ended && self.state.with(take_finished) {
+        if has_ended && self.state.with(|state| take_finished(state, frame)) {
             return true;
         }
         let at = ptr::from_ref(frame).cast();
-        let publish = |wait: &Wait| {
-            self.state.with(|state| {
-                if take_finished(state) {
-                    return false;
-                }
-                // SAFETY: under the lock.
-                unsafe { member(frame) }.joiner = wait;
-                true
-            })
-        };
         let unlink = |outcome| {
             if outcome != Outcome::Data(0) {
-                // SAFETY: under the lock.
-                self.state.with(|_| unsafe { member(frame) }.joiner = ptr::null());
+                self.unlink_joiner(frame);
             }
         };
-        match wait(What::Join, at, None, publish, unlink) {
+        match wait(What::Join, at, None, |wait| self.link_joiner(frame, wait), unlink) {
             None | Some(Outcome::Data(_)) => true,
             // It may have ended meanwhile.
-            _ => self.state.with(take_finished),
+            _ => self.state.with(|state| take_finished(state, frame)),
         }
+    }
+
+    /// Has `wait` end with a member; false if it has ended: then its frame is the caller's.
+    pub(crate) fn link_joiner(&self, frame: &'static Frame, wait: &Wait) -> bool {
+        self.state.with(|state| {
+            let is_linked = !take_finished(state, frame);
+            if is_linked {
+                // SAFETY: under the lock.
+                unsafe { member(frame) }.joiner = wait;
+            }
+            is_linked
+        })
+    }
+
+    /// Takes a member's joiner out.
+    pub(crate) fn unlink_joiner(&self, frame: &'static Frame) {
+        // SAFETY: under the lock.
+        self.state.with(|_| unsafe { member(frame) }.joiner = ptr::null());
     }
 
     pub(crate) fn wait_for_last(&self) -> Option<Outcome> {
