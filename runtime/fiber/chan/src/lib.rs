@@ -1,7 +1,7 @@
 //! Channels with the names and meanings of crossbeam-channel, for fibers and threads.
 //!
 //! In here: [`bounded`], [`unbounded`] and their ends; [`after`], [`at`], [`tick`], [`never`];
-//! [`Select`] and [`select!`]; [`oneshot`]. Not in here: parking and waking, which is `fiber_rt`'s;
+//! [`Select`] and [`select!`]; [`oneshot`]; [`future`], all of it from async code. Not in here: parking and waking, which is `fiber_rt`'s;
 //! no channel touches a run queue or a worker.
 //!
 //! # Contract
@@ -20,6 +20,8 @@ mod buffer;
 mod chan;
 mod ends;
 mod error;
+pub mod future;
+mod in_hand;
 pub mod oneshot;
 mod select;
 mod select_macro;

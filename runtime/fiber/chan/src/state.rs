@@ -18,6 +18,7 @@ use fiber_core::Outcome;
 use fiber_rt::{Defect, List, Node, Wait, Waker, is_planted};
 
 use crate::buffer::Buffer;
+use crate::in_hand::NOBODY;
 use crate::waiter::{Step, Waiter, Wakers, complete_first};
 
 /// What became of a send.
@@ -52,8 +53,10 @@ pub(crate) struct State<T> {
     pub receivers: List<Waiter>,
     pub takers: List<Waiter>,
     taken: Vec<(usize, Option<T>)>,
-    pairs: Vec<(usize, usize)>,
+    pub pairs: Vec<(usize, usize)>,
     reserved: usize,
+    /// What futures have been handed or promised, and have not taken.
+    pub in_hand: usize,
     is_closed: bool,
 }
 
@@ -68,6 +71,7 @@ impl<T> State<T> {
             taken: Vec::new(),
             pairs: Vec::new(),
             reserved: 0,
+            in_hand: 0,
             is_closed: false,
         }
     }
@@ -92,7 +96,11 @@ impl<T> State<T> {
     /// Whether nothing will ever come out any more.
     #[inline]
     fn is_drained(&self) -> bool {
-        self.is_closed && self.buffer.len() == 0 && self.senders.is_empty() && self.reserved == 0
+        self.is_closed
+            && self.buffer.len() == 0
+            && self.senders.is_empty()
+            && self.reserved == 0
+            && !self.is_in_hand()
     }
 
     /// Gives `value` to the first receiver that waits.
@@ -102,7 +110,7 @@ impl<T> State<T> {
             return Err(value);
         }
         let value = ManuallyDrop::new(value);
-        let taken = &mut self.taken;
+        let (taken, in_hand) = (&mut self.taken, &mut self.in_hand);
         let waker = complete_first(&mut self.receivers, |waiter, wait| {
             let outcome = Outcome::Data(waiter.arm);
             if waiter.select == 0 {
@@ -112,6 +120,14 @@ impl<T> State<T> {
                 waiter.is_filled.set(true);
                 let is_decided = wait.decide(outcome);
                 Step::of(is_decided || is_planted(Defect::DeliversWithoutDeciding))
+            } else if waiter.is_future() {
+                // As for a plain receiver, but it may be given back.
+                // SAFETY: the slot of a future is room for a value, alive as its node is.
+                unsafe { ptr::copy_nonoverlapping(&*value, waiter.slot.cast::<T>(), 1) };
+                waiter.is_filled.set(true);
+                let is_decided = wait.decide(outcome);
+                *in_hand += usize::from(is_decided);
+                Step::of(is_decided)
             } else {
                 let is_decided = wait.decide(outcome);
                 if is_decided {
@@ -236,16 +252,17 @@ impl<T> State<T> {
             }
             return Commit::No;
         }
-        let pairs = &mut self.pairs;
+        let (pairs, in_hand) = (&mut self.pairs, &mut self.in_hand);
         let waker = complete_first(&mut self.receivers, |waiter, wait| {
             if waiter.select == me {
                 return Step::Skip;
             }
-            let receiver = waiter.id();
+            let (receiver, is_future) = (waiter.id(), waiter.is_future());
             waiter.is_filled.set(false);
             let is_decided = wait.decide(Outcome::Data(waiter.arm));
             if is_decided {
                 pairs.push((me, receiver));
+                *in_hand += usize::from(is_future);
             }
             Step::of(is_decided)
         });
@@ -257,6 +274,9 @@ impl<T> State<T> {
         let mut wakers = Wakers::default();
         if let Some(at) = self.pairs.iter().position(|(sender, _)| *sender == me) {
             let (_, receiver) = self.pairs.swap_remove(at);
+            if receiver == NOBODY {
+                return self.give_back(value);
+            }
             self.taken.push((receiver, Some(value)));
             wakers.extend(self.wake_taker(receiver));
             return wakers;
@@ -276,6 +296,9 @@ impl<T> State<T> {
         let mut wakers = Wakers::default();
         if let Some(at) = self.pairs.iter().position(|(sender, _)| *sender == me) {
             let (_, receiver) = self.pairs.swap_remove(at);
+            if receiver == NOBODY {
+                return self.take_from_hand();
+            }
             self.taken.push((receiver, None));
             wakers.extend(self.wake_taker(receiver));
             return wakers;
@@ -364,7 +387,7 @@ impl<T> State<T> {
 
     /// Ends the receivers that wait if nothing will ever come.
     #[inline]
-    fn end_if_drained(&mut self, wakers: &mut Wakers) {
+    pub fn end_if_drained(&mut self, wakers: &mut Wakers) {
         if !self.is_drained() {
             return;
         }
