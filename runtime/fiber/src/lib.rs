@@ -24,6 +24,31 @@ pub mod channel {
 /// One value, once.
 pub use fiber_chan::oneshot;
 
+/// Futures: run by fibers, and channels, fibers' ends and time as futures for any executor.
+///
+/// They wait in the lists in which fibers and threads wait, in turn with them. Channels have
+/// [`send_async`](channel::Sender::send_async) and [`recv_async`](channel::Receiver::recv_async), a
+/// [`oneshot`] has `recv_async`, a [`JoinHandle`] is awaited as it is.
+pub mod future {
+    pub use fiber_chan::future::{RecvFuture, SendFuture};
+    pub use fiber_rt::{Join, Sleep, block_on};
+
+    use core::time::Duration;
+
+    use crate::Instant;
+
+    /// Sleeps at least so long, by the timers of the runtime this is called or first polled in; for
+    /// other executors there is [`Runtime::sleep`](crate::Runtime::sleep).
+    pub fn sleep(duration: Duration) -> Sleep {
+        sleep_until(Instant::now() + duration)
+    }
+
+    /// As [`sleep`], until then.
+    pub fn sleep_until(until: Instant) -> Sleep {
+        Sleep::new(until)
+    }
+}
+
 /// Locks for fibers and threads.
 pub mod sync {
     pub use fiber_rt::{Condvar, Mutex, MutexGuard};

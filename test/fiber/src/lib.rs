@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod channels;
+pub mod futures;
 pub mod nurseries;
 pub mod selects;
 pub mod stress;
@@ -65,6 +66,20 @@ macro_rules! cases {
                 a_kept_place_without_a_receiver_gives_the_value_back
                 a_timer_that_is_not_taken_keeps_its_value
                 values_of_any_size_go_through_a_select
+            ;
+            futures:
+                a_fiber_runs_a_future_and_others_go_on
+                a_thread_runs_a_future
+                a_cancelled_fiber_drops_the_future_it_runs
+                a_future_that_never_waits_lets_others_run
+                futures_and_fibers_wait_in_turn
+                a_dropped_receive_gives_its_value_back
+                a_dropped_send_gives_up_its_place
+                futures_meet_selects_at_a_rendezvous
+                sleeps_are_futures
+                a_fibers_end_is_a_future
+                a_oneshot_is_a_future
+                an_executor_fibers_and_threads_share_channels
             ;
             nurseries:
                 a_fiber_borrows_and_its_result_is_joined

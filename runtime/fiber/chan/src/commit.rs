@@ -69,15 +69,17 @@ impl<T> State<T> {
             return Commit::No;
         }
         let mut paired = None;
+        let in_hand = &mut self.in_hand;
         let waker = complete_first(&mut self.receivers, |waiter, wait| {
             if waiter.select == me || waiter.is_watch {
                 return Step::Skip;
             }
-            let receiver = waiter.id();
+            let (receiver, is_future) = (waiter.id(), waiter.is_future());
             waiter.is_filled.set(false);
             let is_decided = wait.decide(Outcome::Data(waiter.arm));
             if is_decided {
                 paired = Some(receiver);
+                *in_hand += usize::from(is_future);
             }
             Step::of(is_decided)
         });
@@ -92,6 +94,9 @@ impl<T> State<T> {
         let mut wakers = Wakers::default();
         if let Some(at) = self.pairs.iter().position(|(sender, _)| *sender == me) {
             let (_, receiver) = self.pairs.swap_remove(at);
+            if receiver == NOBODY {
+                return self.give_back(value);
+            }
             self.taken.push((receiver, Some(value)));
             wakers.extend(self.wake_taker(receiver));
             return wakers;
@@ -111,6 +116,9 @@ impl<T> State<T> {
         let mut wakers = Wakers::default();
         if let Some(at) = self.pairs.iter().position(|(sender, _)| *sender == me) {
             let (_, receiver) = self.pairs.swap_remove(at);
+            if receiver == NOBODY {
+                return self.take_from_hand();
+            }
             self.taken.push((receiver, None));
             wakers.extend(self.wake_taker(receiver));
             return wakers;

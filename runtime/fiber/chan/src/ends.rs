@@ -14,6 +14,7 @@ use crate::chan::{Chan, Ended};
 use crate::error::{
     RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
 };
+use crate::future::{RecvFuture, SendFuture};
 use crate::state::State;
 use crate::timer::Source;
 
@@ -87,6 +88,12 @@ impl<T> Sender<T> {
             Ended::Cancelled => SendError::Cancelled(value),
             _ => SendError::Disconnected(value),
         })
+    }
+
+    /// Sends as a future does, on any executor: waits in turn with fibers and threads. Dropped before
+    /// it is ready, it has not sent, and the value is dropped, unless it had been taken already.
+    pub fn send_async(&self, value: T) -> SendFuture<'_, T> {
+        SendFuture::new(self, value)
     }
 
     /// Sends if that needs no wait.
@@ -165,6 +172,15 @@ impl<T> Receiver<T> {
             Ended::Cancelled => RecvError::Cancelled,
             _ => RecvError::Disconnected,
         })
+    }
+
+    /// Receives as a future does, on any executor: waits in turn with fibers and threads. Dropped
+    /// before it is ready it loses no value: what was handed to it goes back to the front.
+    ///
+    /// On a timer's receiver the future has the timers of the runtime it is first polled in, and panics
+    /// where there is none.
+    pub fn recv_async(&self) -> RecvFuture<'_, T> {
+        RecvFuture::new(self)
     }
 
     /// Receives if that needs no wait.

@@ -1,7 +1,8 @@
 //! Channels with the names and meanings of crossbeam-channel, for fibers and threads.
 //!
 //! In here: [`bounded`], [`unbounded`] and their ends; [`after`], [`at`], [`tick`], [`never`];
-//! [`Select`], [`select!`] and [`select_biased!`]; [`oneshot`]. Not in here: parking and waking, which is `fiber_rt`'s;
+//! [`Select`], [`select!`] and [`select_biased!`]; [`oneshot`]; [`future`], all of it from async code.
+//! Not in here: parking and waking, which is `fiber_rt`'s;
 //! no channel touches a run queue or a worker.
 //!
 //! # Contract
@@ -22,6 +23,8 @@ mod chan;
 mod commit;
 mod ends;
 mod error;
+pub mod future;
+mod in_hand;
 pub mod oneshot;
 mod select;
 mod select_macro;

@@ -2,12 +2,14 @@
 
 use core::cell::Cell;
 use core::fmt;
+use core::pin::Pin;
 use core::ptr;
+use core::task::{Context, Poll};
 
 use alloc::sync::Arc;
 
 use fiber_core::Outcome;
-use fiber_rt::{Defect, SpinLock, Wait, Waker, What, consume_budget, is_planted, wait};
+use fiber_rt::{Defect, PolledWait, SpinLock, Wait, Waker, What, consume_budget, is_planted, wait};
 
 use crate::error::{RecvError, TryRecvError};
 
@@ -101,6 +103,11 @@ impl<T> Receiver<T> {
         }
     }
 
+    /// Waits for the value as a future does, on any executor.
+    pub fn recv_async(self) -> RecvFuture<T> {
+        RecvFuture { receiver: self, wait: PolledWait::new() }
+    }
+
     /// The value, if it is there.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         consume_budget();
@@ -134,6 +141,60 @@ impl<T> Drop for Receiver<T> {
             state.value.take()
         });
         drop(unclaimed);
+    }
+}
+
+/// What [`Receiver::recv_async`] returns.
+#[must_use = "a future does nothing unless it is polled"]
+pub struct RecvFuture<T> {
+    receiver: Receiver<T>,
+    wait: PolledWait,
+}
+
+impl<T> Future for RecvFuture<T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: nothing is moved.
+        let this = unsafe { self.get_unchecked_mut() };
+        let shared = &this.receiver.0;
+        // SAFETY: pinned with the future.
+        let wait = unsafe { Pin::new_unchecked(&mut this.wait) };
+        let outcome = if wait.is_under_way() {
+            wait.poll(context)
+        } else {
+            wait.begin(context, |wait| {
+                shared.with(|state| {
+                    let waits = state.value.is_none() && !state.is_over;
+                    if waits {
+                        state.receiver.set(wait);
+                    }
+                    waits
+                })
+            })
+        };
+        match outcome {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(_) => {
+                let value = shared.with(|state| state.value.take());
+                Poll::Ready(value.ok_or(RecvError::Disconnected))
+            }
+        }
+    }
+}
+
+impl<T> Drop for RecvFuture<T> {
+    fn drop(&mut self) {
+        let shared = &self.receiver.0;
+        // SAFETY: pinned with the future, if it was ever polled.
+        let wait = unsafe { Pin::new_unchecked(&mut self.wait) };
+        wait.give_up(|_| shared.with(|state| state.receiver.set(ptr::null())));
+    }
+}
+
+impl<T> fmt::Debug for RecvFuture<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("oneshot::RecvFuture { .. }")
     }
 }
 

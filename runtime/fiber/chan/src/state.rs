@@ -46,6 +46,8 @@ pub(crate) struct State<T> {
     pub pairs: Vec<(usize, usize)>,
     pub last_id: usize,
     pub reserved: usize,
+    /// What futures have been handed or promised, and have not taken.
+    pub in_hand: usize,
     /// Somebody has waited here to be told, and may again.
     is_watched: bool,
     is_closed: bool,
@@ -64,6 +66,7 @@ impl<T> State<T> {
             pairs: Vec::new(),
             last_id: FIRST_ID,
             reserved: 0,
+            in_hand: 0,
             is_watched: false,
             is_closed: false,
             is_abandoned: false,
@@ -99,7 +102,11 @@ impl<T> State<T> {
     /// Whether nothing will ever come out any more.
     #[inline]
     pub fn is_drained(&self) -> bool {
-        self.is_closed && self.buffer.len() == 0 && self.senders.is_empty() && self.reserved == 0
+        self.is_closed
+            && self.buffer.len() == 0
+            && self.senders.is_empty()
+            && self.reserved == 0
+            && !self.is_in_hand()
     }
 
     /// Gives `value` to the first receiver that waits.
@@ -109,7 +116,7 @@ impl<T> State<T> {
             return Err(value);
         }
         let value = ManuallyDrop::new(value);
-        let taken = &mut self.taken;
+        let (taken, in_hand) = (&mut self.taken, &mut self.in_hand);
         let waker = complete_first(&mut self.receivers, |waiter, wait| {
             let outcome = Outcome::Data(waiter.arm);
             if waiter.is_watch {
@@ -122,6 +129,14 @@ impl<T> State<T> {
                 waiter.is_filled.set(true);
                 let is_decided = wait.decide(outcome);
                 Step::of(is_decided || is_planted(Defect::DeliversWithoutDeciding))
+            } else if waiter.is_future() {
+                // As for a plain receiver, but it may be given back.
+                // SAFETY: the slot of a future is room for a value, alive as its node is.
+                unsafe { ptr::copy_nonoverlapping(&*value, waiter.slot.cast::<T>(), 1) };
+                waiter.is_filled.set(true);
+                let is_decided = wait.decide(outcome);
+                *in_hand += usize::from(is_decided);
+                Step::of(is_decided)
             } else {
                 let is_decided = wait.decide(outcome);
                 if is_decided {

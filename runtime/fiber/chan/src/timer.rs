@@ -9,6 +9,14 @@ use alloc::sync::Arc;
 use fiber_core::Outcome;
 use fiber_rt::{Instant, What, consume_budget, wait};
 
+#[cfg(not(loom))]
+use {
+    crate::error::RecvError,
+    core::pin::Pin,
+    core::task::{Context, Poll},
+    fiber_rt::Sleep,
+};
+
 use crate::chan::Ended;
 use crate::ends::{Flavor, Receiver};
 
@@ -156,5 +164,32 @@ impl Source<Instant> for Tell {
 
     fn is_due(&self, _now_ns: u64) -> bool {
         self.0.load(Ordering::Relaxed) == 1
+    }
+}
+
+/// As `recv`, for a future; `sleep` is where it waits.
+#[cfg(not(loom))]
+pub(crate) fn poll_recv<T>(
+    source: &dyn Source<T>,
+    mut sleep: Pin<&mut Option<Sleep>>,
+    context: &mut Context<'_>,
+) -> Poll<Result<T, RecvError>> {
+    loop {
+        if let Some(value) = try_recv(source) {
+            sleep.set(None);
+            return Poll::Ready(Ok(value));
+        }
+        let next_ns = source.next_ns();
+        if next_ns == NEVER {
+            return Poll::Pending;
+        }
+        if sleep.as_ref().as_pin_ref().is_none_or(|sleep| sleep.until().as_ns() != next_ns) {
+            sleep.set(Some(Sleep::new(Instant::from_ns(next_ns))));
+        }
+        match sleep.as_mut().as_pin_mut().map(|sleep| sleep.poll(context)) {
+            Some(Poll::Pending) => return Poll::Pending,
+            Some(Poll::Ready(Err(_))) => return Poll::Ready(Err(RecvError::Disconnected)),
+            Some(Poll::Ready(Ok(()))) | None => sleep.set(None),
+        }
     }
 }

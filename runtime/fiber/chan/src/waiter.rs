@@ -13,9 +13,9 @@ use fiber_rt::{Defect, List, Node, Wait, Waker, is_planted};
 pub(crate) struct Waiter {
     pub wait: Cell<*const Wait>,
     pub arm: u32,
-    /// Who selects; 0 for a plain operation.
+    /// Who selects, or which future receives; 0 for a plain operation.
     pub select: usize,
-    /// Of a plain operation: where the value is, or goes to.
+    /// Of a plain operation or a future: where the value is, or goes to.
     pub slot: *mut (),
     /// Whether the value is in the slot of a receiver that was completed.
     pub is_filled: Cell<bool>,
@@ -47,6 +47,16 @@ impl Waiter {
     pub fn is_partner(&self, me: usize) -> bool {
         // SAFETY: linked, so its wait is there.
         !self.is_watch && self.select != me && unsafe { &*self.wait.get() }.is_open()
+    }
+
+    /// A future that receives, by an id of its own: what it was handed it may give back.
+    pub fn future(id: usize, slot: *mut ()) -> Node<Self> {
+        Self::new(id, 0, slot)
+    }
+
+    /// Whether it is a future's receive. One that sends is a plain waiter.
+    pub fn is_future(&self) -> bool {
+        self.select != 0 && !self.slot.is_null()
     }
 
     /// By what a value that comes later is kept for this receiver.

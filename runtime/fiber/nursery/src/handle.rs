@@ -1,6 +1,6 @@
 //! The handle of a fiber.
 
-use fiber_rt::{Handle, JoinError};
+use fiber_rt::{Handle, Join, JoinError};
 
 /// A spawned fiber. Dropping the handle leaves it to its nursery.
 #[derive(Debug)]
@@ -20,5 +20,15 @@ impl<T> JoinHandle<'_, T> {
     /// Cancels this fiber: its waits end, unless they are shielded.
     pub fn cancel(&self) {
         self.0.cancel();
+    }
+}
+
+/// `handle.await`, on any executor; dropping that future leaves the fiber to its nursery.
+impl<'scope, T> IntoFuture for JoinHandle<'scope, T> {
+    type Output = Result<T, JoinError>;
+    type IntoFuture = Join<'scope, T>;
+
+    fn into_future(self) -> Join<'scope, T> {
+        self.0.into_future()
     }
 }

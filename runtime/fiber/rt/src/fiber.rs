@@ -1,6 +1,7 @@
 //! What a fiber can do to itself: yield, sleep, shield, block.
 
 use core::sync::atomic::Ordering;
+use core::task::{Context, Poll};
 use core::time::Duration;
 
 use fiber_core::Outcome;
@@ -55,6 +56,17 @@ pub fn consume_budget() {
     {
         spent();
     }
+}
+
+/// As [`consume_budget`], for a future: pending, to be polled again soon, when its fiber has done many
+/// in a row. A poll switches to no other fiber, because whoever polls may be in the middle of something
+/// that is of its thread.
+pub fn poll_budget(context: &Context<'_>) -> Poll<()> {
+    if current_worker().is_some_and(|worker| worker.spend()) {
+        context.waker().wake_by_ref();
+        return Poll::Pending;
+    }
+    Poll::Ready(())
 }
 
 #[cold]

@@ -1,4 +1,4 @@
-//! The frame: all that is known of a fiber, or of a thread that waits like one.
+//! The frame: all that is known of a fiber, or of a thread or a future that waits like one.
 //!
 //! Frames live in groups that are never freed; whoever holds a reference may always look at the state
 //! word. Who may touch which part:
@@ -60,9 +60,10 @@ pub(crate) struct Frame {
     pub scope: AtomicPtr<Scope<'static, 'static>>,
     pub own: UnsafeCell<Own>,
     pub member: RaceCell<Member<Self>>,
-    /// The root scope this fiber lives below.
+    /// The root scope this fiber lives below. Of a future's frame, its task; of a thread's, nothing.
     pub root: AtomicPtr<()>,
     pub thread_word: AtomicU32,
+    /// No fiber's: a thread's, or a future's.
     pub is_thread: AtomicBool,
     /// Whether its fiber, or the last one it had, has given itself a name.
     pub is_named: AtomicBool,

@@ -67,7 +67,7 @@ impl<T> Handle<'_, T> {
         }
     }
 
-    fn scope(&self) -> &Scope<'static, 'static> {
+    pub(crate) fn scope(&self) -> &Scope<'static, 'static> {
         // SAFETY: 'scope, or the root that is kept alive. Never asked of a void handle.
         unsafe { &*self.scope }
     }
@@ -77,14 +77,20 @@ impl<T> Handle<'_, T> {
         if self.is_void {
             return Err(JoinError::Cancelled);
         }
-        let frame = self.frame;
-        if !self.scope().wait_for(frame) {
+        if !self.scope().wait_for(self.frame) {
             // The handle's drop leaves the fiber to its scope.
             return Err(JoinError::Interrupted);
         }
         // SAFETY: the fiber has ended, and the frame is the handle's.
-        let packet = unsafe { take_packet::<T>(frame) };
-        recycle(frame);
+        unsafe { self.take_result() }
+    }
+
+    /// # Safety
+    /// The fiber has ended, and its frame is in no scope any more.
+    pub(crate) unsafe fn take_result(self) -> Result<T, JoinError> {
+        // SAFETY: by the caller the frame is the handle's.
+        let packet = unsafe { take_packet::<T>(self.frame) };
+        recycle(self.frame);
         let mut this = core::mem::ManuallyDrop::new(self);
         drop(this.root.take());
         match packet {
@@ -92,6 +98,18 @@ impl<T> Handle<'_, T> {
             Some(Packet::Panicked(payload)) => Err(JoinError::Panicked(payload)),
             Some(Packet::Cancelled) | None => Err(JoinError::Cancelled),
         }
+    }
+
+    /// Drops the result; a panic goes to the scope.
+    ///
+    /// # Safety
+    /// As for `take_result`.
+    pub(crate) unsafe fn drop_result(self) {
+        // SAFETY: by the caller the frame is the handle's; its scope is open while there is a handle.
+        unsafe { drop_packet::<T>(self.frame) };
+        recycle(self.frame);
+        let mut this = core::mem::ManuallyDrop::new(self);
+        drop(this.root.take());
     }
 
     /// Whether the fiber has ended.

@@ -8,7 +8,8 @@
 //! # Contract
 //!
 //! - A wait is published under its waitable's lock, by the closure given to [`wait`]; whoever ends it
-//!   decides its outcome under that lock and calls [`Waker::wake`] after it.
+//!   decides its outcome under that lock and calls [`Waker::wake`] after it. A future waits the same
+//!   way, without blocking: [`PolledWait`].
 //! - No address of thread-local storage is kept across a switch: a fiber may go on elsewhere. Every
 //!   look goes through a function that is not inlined.
 //! - The floating point control words are not switched: Rust code may not change them.
@@ -22,15 +23,19 @@
 
 extern crate alloc;
 
+mod block_on;
 mod condvar;
 mod list;
 mod lock;
 mod members;
 mod mutex;
 mod planted;
+mod polled;
+mod task;
 mod time;
 mod what;
 
+pub use block_on::block_on;
 pub use condvar::Condvar;
 pub use list::{List, Node};
 pub use lock::SpinLock;
@@ -41,6 +46,7 @@ pub use planted::Defect;
 pub use planted::is_planted;
 #[cfg(loom)]
 pub use planted::plant;
+pub use polled::PolledWait;
 pub use time::{Cancelled, Instant};
 pub use what::What;
 
@@ -52,7 +58,8 @@ use model as fiber;
 use model as wait;
 #[cfg(loom)]
 pub use model::{
-    ModelFiber, Start, Wait, Waker, consume_budget, current_id, random, shield, wait, wait_unless,
+    ModelFiber, Start, Wait, Waker, consume_budget, current_id, poll_budget, random, shield, wait,
+    wait_unless,
 };
 
 #[cfg(not(loom))]
@@ -67,6 +74,8 @@ mod global_queue;
 mod handle;
 #[cfg(not(loom))]
 mod idle_worker;
+#[cfg(not(loom))]
+mod join;
 #[cfg(not(loom))]
 mod monitor;
 #[cfg(not(loom))]
@@ -85,6 +94,8 @@ mod root;
 mod runtime;
 #[cfg(not(loom))]
 mod scope;
+#[cfg(not(loom))]
+mod sleep;
 #[cfg(not(loom))]
 mod stack;
 mod stacks_macro;
@@ -114,14 +125,16 @@ pub mod declare {
 pub use {
     deadline::Deadline,
     fiber::{
-        blocking, consume_budget, current_id, is_cancelled, name, now, random, shield, sleep,
-        sleep_until, yield_now,
+        blocking, consume_budget, current_id, is_cancelled, name, now, poll_budget, random, shield,
+        sleep, sleep_until, yield_now,
     },
     handle::{Handle, JoinError},
+    join::Join,
     observe::{Dump, FiberInfo, Stall, Stats, WorkerStats},
     root::{Root, spawn_root},
     runtime::{BuildError, Builder, Runtime},
     scope::{Scope, SpawnError, scope},
+    sleep::Sleep,
     substrate::{PanicPayload, SystemError},
     thread::Thread,
     trace::Trace,

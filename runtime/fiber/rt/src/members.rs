@@ -225,6 +225,21 @@ impl<F: Linked, X> Members<F, X> {
         is_finished
     }
 
+    /// Has `wait` end with a member; false if it has ended: then its frame is the caller's. By its
+    /// handle.
+    pub fn link_joiner(&mut self, frame: &'static F, wait: &Wait) -> bool {
+        let is_linked = !self.take_finished(frame);
+        if is_linked {
+            with(frame, |it| it.joiner = wait);
+        }
+        is_linked
+    }
+
+    /// Takes a member's joiner out, whose wait has ended otherwise.
+    pub fn unlink_joiner(&mut self, frame: &'static F) {
+        with(frame, |it| it.joiner = ptr::null());
+    }
+
     /// Notes that a member's handle is gone; true if the frame is the caller's now.
     pub fn drop_handle(&mut self, frame: &'static F) -> bool {
         with(frame, |it| it.has_handle = false);
@@ -278,18 +293,10 @@ pub fn wait_for<F: Linked, X>(
     if has_ended && members.with(|members| members.take_finished(frame)) {
         return true;
     }
-    let publish = |wait: &Wait| {
-        members.with(|members| {
-            if members.take_finished(frame) {
-                return false;
-            }
-            with(frame, |it| it.joiner = wait);
-            true
-        })
-    };
+    let publish = |wait: &Wait| members.with(|members| members.link_joiner(frame, wait));
     let unlink = |outcome| {
         if outcome != Outcome::Data(0) {
-            members.with(|_| with(frame, |it| it.joiner = ptr::null()));
+            members.with(|members| members.unlink_joiner(frame));
         }
     };
     match wait(What::Join, ptr::from_ref(frame).cast(), None, publish, unlink) {

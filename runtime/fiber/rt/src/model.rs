@@ -5,38 +5,64 @@
 //! a deadline can do.
 
 use core::cell::{Cell, OnceCell};
+use core::task::{Context, Poll};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
 use abi_sync::thread;
 use fiber_core::{
-    CancelVerdict, CommitVerdict, Outcome, OutcomeCell, ParkVerdict, State, StateWord, Ticket,
-    WakeVerdict, Word,
+    CancelVerdict, CommitVerdict, Misuse, Outcome, OutcomeCell, ParkVerdict, State, StateWord,
+    Ticket, WakeVerdict, Word,
 };
 
 use crate::planted::{Defect, is_any, is_planted};
+use crate::task::Task;
+use crate::time::Cancelled;
 use crate::what::What;
 
 /// What is known of a fiber, which is a thread of the model. Never freed, as the real one.
 #[derive(Debug)]
-struct Frame {
-    word: StateWord,
+pub(crate) struct Frame {
+    pub word: StateWord,
     /// Written by the thread itself, before it parks for the first time.
     thread: OnceLock<thread::Thread>,
+    /// If it is a future's.
+    task: Option<Task>,
 }
 
 impl Frame {
-    fn new() -> &'static Self {
+    fn new(task: Option<Task>) -> &'static Self {
         let running = Word::compose(State::Running, Ticket::new(0), false, false);
-        Box::leak(Box::new(Self { word: StateWord::starting_at(running), thread: OnceLock::new() }))
+        let word = StateWord::starting_at(running);
+        Box::leak(Box::new(Self { word, thread: OnceLock::new(), task }))
     }
 
-    /// Lets the thread go on, which has been made runnable by the caller.
+    /// Lets whoever waits go on, which has been made runnable by the caller.
     fn publish(&self) {
+        if let Some(task) = &self.task {
+            task.wake();
+        }
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
+
+    pub(crate) fn task(&self) -> Option<&Task> {
+        self.task.as_ref()
+    }
+}
+
+/// A frame for a future.
+pub(crate) fn take_task_frame() -> &'static Frame {
+    Frame::new(Some(Task::default()))
+}
+
+/// No frame is used again here: whoever is late finds the one it means.
+pub(crate) fn give_task_frame(_: &'static Frame) {}
+
+pub(crate) fn check<T>(result: Result<T, Misuse>) -> Option<T> {
+    assert!(result.is_ok(), "the state word was moved by a stranger");
+    result.ok()
 }
 
 abi_sync::thread_local! {
@@ -45,7 +71,7 @@ abi_sync::thread_local! {
 
 fn current_frame() -> &'static Frame {
     CURRENT.with(|current| {
-        let frame = current.get().unwrap_or_else(Frame::new);
+        let frame = current.get().unwrap_or_else(|| Frame::new(None));
         current.set(Some(frame));
         frame
     })
@@ -60,7 +86,7 @@ impl ModelFiber {
     pub fn spawn<T: Send + 'static>(
         f: impl FnOnce() -> T + Send + 'static,
     ) -> (Self, thread::JoinHandle<T>) {
-        let frame = Frame::new();
+        let frame = Frame::new(None);
         let run = move || {
             CURRENT.with(|current| current.set(Some(frame)));
             f()
@@ -87,6 +113,14 @@ pub struct Wait {
 }
 
 impl Wait {
+    pub(crate) fn of(frame: &'static Frame, ticket: Ticket) -> Self {
+        Self { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } }
+    }
+
+    pub(crate) fn settle(&self) -> Outcome {
+        self.outcome.settle()
+    }
+
     /// Decides the outcome; false if it was decided before.
     #[must_use]
     pub fn decide(&self, outcome: Outcome) -> bool {
@@ -117,6 +151,10 @@ impl Waker {
         if self.frame.word.wake(self.ticket) == Ok(WakeVerdict::Enqueue) {
             self.frame.publish();
         }
+    }
+
+    pub(crate) fn wake_quietly(self) {
+        let _ = self.frame.word.wake(self.ticket);
     }
 }
 
@@ -166,7 +204,7 @@ pub fn wait_unless<R>(
         let _ = word.dispatch();
     }
     let is_forced = is_planted(Defect::CancelsWithoutDeciding) && word.load().sees_cancel();
-    let outcome = if is_forced { Outcome::Cancelled } else { wait.outcome.settle() };
+    let outcome = if is_forced { Outcome::Cancelled } else { wait.settle() };
     assert!(outcome != Outcome::Cancelled || word.load().sees_cancel(), "woken without an outcome");
     unlink(outcome);
     Err(outcome)
@@ -181,7 +219,7 @@ impl Start {
         let frame = current_frame();
         frame.thread.get_or_init(thread::current);
         let Ok(ParkVerdict::Parking(ticket)) = frame.word.begin_park() else { return None };
-        let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } };
+        let wait = Wait::of(frame, ticket);
         Some(self.0.get_or_init(|| wait))
     }
 }
@@ -211,3 +249,13 @@ pub fn shield<R>(f: impl FnOnce() -> R) -> R {
 
 /// No budget.
 pub fn consume_budget() {}
+
+/// No budget.
+pub fn poll_budget(_: &Context<'_>) -> Poll<()> {
+    Poll::Ready(())
+}
+
+/// Others may run at every step.
+pub fn yield_now() -> Result<(), Cancelled> {
+    Ok(())
+}

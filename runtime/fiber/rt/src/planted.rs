@@ -33,6 +33,16 @@ pub enum Defect {
     StopsAtTheGone,
     /// A fiber that ends decides its joiner's wait while it is still a member of its scope.
     DecidesBeforeUnlinking,
+    /// A future looks at its outcome, and then says whom to wake.
+    LooksBeforeItRegisters,
+    /// A future that is dropped keeps the value that was handed to it.
+    DropsWhatItHolds,
+    /// A future that is dropped keeps what a sender has committed itself to send it.
+    KeepsItsPromise,
+    /// A future that is dropped drops its value, also if that was taken.
+    DropsWhatWasTaken,
+    /// A channel is drained although a future may still give a value back.
+    ForgetsWhatIsInHand,
 }
 
 /// Whether the model that runs has planted `defect`.

@@ -216,6 +216,7 @@ impl Drop for Runtime {
             let Some((_, thread)) = shared.threads.with(Vec::pop) else { break };
             Sys::join(thread);
         }
+        shared.timers.end();
     }
 }
 

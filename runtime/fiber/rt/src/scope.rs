@@ -28,7 +28,7 @@ use crate::members::{self, DropResult, Members};
 use crate::packet::{Packet, drop_packet, prepare, prepare_drop};
 use crate::runtime::Shared;
 use crate::substrate::{PanicPayload, Substrate, Sys, SystemError};
-use crate::wait::{check, publish};
+use crate::wait::{Wait, check, publish};
 use crate::worker::{self, Worker, bump, current_fiber};
 
 /// Why a fiber was not spawned; the closure comes back.
@@ -270,6 +270,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let state = frame.word.load().state();
         let has_ended = matches!(state, FiberState::Done | FiberState::Cancelled);
         members::wait_for(&self.members, frame, has_ended)
+    }
+
+    /// Has `wait` end with a member; false if it has ended: then its frame is the caller's.
+    pub(crate) fn link_joiner(&self, frame: &'static Frame, wait: &Wait) -> bool {
+        self.members.with(|members| members.link_joiner(frame, wait))
+    }
+
+    /// Takes a member's joiner out.
+    pub(crate) fn unlink_joiner(&self, frame: &'static Frame) {
+        self.members.with(|members| members.unlink_joiner(frame));
     }
 
     pub(crate) fn wait_for_last(&self) -> Option<Outcome> {

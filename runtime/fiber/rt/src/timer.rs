@@ -163,9 +163,18 @@ impl Timers {
     pub fn fire_of(&self, worker: usize, now_ns: u64) -> bool {
         let due = |shard: &&Shard| now_ns >= shard.next_ns.load(Ordering::Relaxed);
         self.shard(worker).filter(due).is_some_and(|shard| {
-            shard.fire(now_ns);
+            shard.fire(now_ns >> TICK_SHIFT);
             true
         })
+    }
+
+    /// Fires all there are, due or not. By a runtime that has ended, for futures that outlive it.
+    pub fn end(&self) {
+        for shard in &self.shards {
+            while shard.wheel.with(|wheel| wheel.len) > 0 {
+                shard.fire(u64::MAX);
+            }
+        }
     }
 
     /// Fires a batch of what is due in each wheel.
@@ -177,11 +186,11 @@ impl Timers {
 }
 
 impl Shard {
-    fn fire(&self, now_ns: u64) {
+    fn fire(&self, tick: u64) {
         let mut wakers: [Option<Waker>; BATCH] = [None; BATCH];
         let mut due = [Due::Nothing; BATCH];
         self.wheel.with(|wheel| {
-            wheel.advance(now_ns >> TICK_SHIFT, &mut due);
+            wheel.advance(tick, &mut due);
             for (due, waker) in due.iter().zip(&mut wakers) {
                 let Due::Wait(wait) = due else { continue };
                 // SAFETY: null, or a wait whose waiter takes its timer out before the wait ends,

@@ -6,9 +6,11 @@ use core::sync::atomic::Ordering;
 
 use fiber_core::{CommitVerdict, Misuse, Outcome, OutcomeCell, ParkVerdict, Ticket, WakeVerdict};
 
-use crate::frame::{Frame, Switch, give_frame, take_frame};
+pub(crate) use crate::frame::Frame;
+use crate::frame::{Switch, give_frame, take_frame};
 use crate::prefetch::prefetch;
 use crate::substrate::{Substrate, Sys};
+use crate::timer::Timer;
 use crate::what::What;
 use crate::worker::{self, Worker};
 
@@ -19,6 +21,21 @@ pub struct Wait {
 }
 
 impl Wait {
+    pub(crate) fn of(frame: &'static Frame, ticket: Ticket) -> Self {
+        Self { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } }
+    }
+
+    /// The outcome, for the waiter that goes on. If none is decided it was cancelled, or gives up.
+    #[inline]
+    pub(crate) fn settle(&self) -> Outcome {
+        self.outcome.settle()
+    }
+
+    /// The timer that goes with the waiter's frame, for its deadline.
+    pub(crate) fn timer(&self) -> &'static Timer {
+        self.waker.frame.timer
+    }
+
     /// Decides the outcome; false if it was decided before. Under the lock of the waitable, after the
     /// node is unlinked and what is to be moved has been moved: the waiter may go on at once.
     #[inline]
@@ -63,6 +80,11 @@ impl Waker {
             publish(self.frame);
         }
     }
+
+    /// Ends the wait for the waiter itself, who runs and needs no waking.
+    pub(crate) fn wake_quietly(self) {
+        let _ = self.frame.word.wake(self.ticket);
+    }
 }
 
 impl core::fmt::Debug for Waker {
@@ -80,12 +102,20 @@ impl core::fmt::Debug for Waker {
 #[inline]
 pub(crate) fn publish(frame: &'static Frame) {
     if frame.is_thread.load(Ordering::Relaxed) {
-        // Release: pairs with the acquire in `wait_thread`.
-        frame.thread_word.store(1, Ordering::Release);
-        Sys::unpark(&frame.thread_word);
+        unpark(frame);
     } else {
         worker::enqueue(frame);
     }
+}
+
+/// Wakes a waiter that is no fiber.
+fn unpark(frame: &'static Frame) {
+    if let Some(task) = frame.task() {
+        return task.wake();
+    }
+    // Release: pairs with the acquire in `wait_thread`.
+    frame.thread_word.store(1, Ordering::Release);
+    Sys::unpark(&frame.thread_word);
 }
 
 /// A defect of the runtime is stopped in checked builds and has no meaning in others.
@@ -115,6 +145,8 @@ fn foreign_frame() -> &'static Frame {
     fn make() -> *const () {
         let frame = take_frame();
         frame.is_thread.store(true, Ordering::Relaxed);
+        // No future's: a fiber that had the frame may have left its root.
+        frame.root.store(core::ptr::null_mut(), Ordering::Relaxed);
         let _ = check(frame.word.start());
         let _ = check(frame.word.dispatch());
         core::ptr::from_ref(frame).cast()
@@ -199,7 +231,7 @@ impl Start {
         debug_assert!(self.wait().is_none(), "one wait at a time");
         let frame = current_frame();
         if let Some(ParkVerdict::Parking(ticket)) = check(frame.word.begin_park()) {
-            let wait = Wait { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } };
+            let wait = Wait::of(frame, ticket);
             // SAFETY: nobody has a reference yet.
             unsafe { (*self.wait.get()).write(wait) };
             self.has_begun.set(true);
@@ -249,9 +281,11 @@ fn wait_panicking(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) 
     crate::fiber::blocking(|| {
         // Whoever ends the wait reads the mark after it has found the fiber parked, which is after
         // this; and this thread goes on after that.
+        let root = frame.root.swap(core::ptr::null_mut(), Ordering::Relaxed);
         frame.is_thread.store(true, Ordering::Relaxed);
         let outcome = wait_thread(frame, wait, deadline_ns);
         frame.is_thread.store(false, Ordering::Relaxed);
+        frame.root.store(root, Ordering::Relaxed);
         outcome
     })
 }
@@ -273,13 +307,7 @@ fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> O
             }
         }
     }
-    settle(wait)
-}
-
-/// The outcome of a wait that was woken. If none is decided the fiber was cancelled.
-#[inline]
-fn settle(wait: &Wait) -> Outcome {
-    wait.outcome.settle()
+    wait.settle()
 }
 
 /// Looks of a thread at its word before it sleeps: about as long as a fiber needs to answer.
@@ -287,7 +315,7 @@ const THREAD_SPINS: u32 = 50;
 
 fn wait_thread(frame: &'static Frame, wait: &Wait, mut deadline_ns: Option<u64>) -> Outcome {
     if check(frame.word.commit_park()) == Some(CommitVerdict::Resume) {
-        return settle(wait);
+        return wait.settle();
     }
     let mut spins = 0;
     // Acquire: pairs with the release in `publish`.
@@ -309,7 +337,7 @@ fn wait_thread(frame: &'static Frame, wait: &Wait, mut deadline_ns: Option<u64>)
     }
     frame.thread_word.store(0, Ordering::Relaxed);
     let _ = check(frame.word.dispatch());
-    settle(wait)
+    wait.settle()
 }
 
 /// The worker this thread is, for the modules beside this one.

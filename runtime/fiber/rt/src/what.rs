@@ -24,6 +24,8 @@ pub enum What {
     Condvar = 8,
     /// The completion of an operation of the system.
     Completion = 9,
+    /// A future.
+    Future = 10,
 }
 
 impl What {
@@ -40,6 +42,7 @@ impl What {
             Self::Mutex,
             Self::Condvar,
             Self::Completion,
+            Self::Future,
         ]
         .into_iter()
         .find(|what| *what as u8 == code)

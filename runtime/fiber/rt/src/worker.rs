@@ -398,6 +398,8 @@ impl Worker {
                 let now_ns = Sys::now_ns();
                 self.measure(now_ns);
                 if now_ns >= soonest_ns {
+                    // What a future's waker does is not done by the fiber that ran last.
+                    self.current.set(ptr::null());
                     shared.timers.fire_soonest(self.index, turn, now_ns);
                 }
             }

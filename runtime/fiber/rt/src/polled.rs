@@ -1,0 +1,142 @@
+//! A wait that is polled: of a future, whichever executor runs it.
+//!
+//! It goes the way every wait goes: announced by the state word, published under the waitable's lock,
+//! decided by its outcome. What differs is who is woken, a [`core::task::Waker`], and that nothing
+//! blocks: the future commits the park itself and returns. It may see its outcome before whoever
+//! decided it has come to wake it; then it claims its frame, and the waker finds its ticket stale.
+
+use core::marker::PhantomPinned;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use fiber_core::{CommitVerdict, Outcome, ParkVerdict, State};
+
+use crate::planted::{Defect, is_planted};
+#[cfg(not(loom))]
+use crate::task::{give_task_frame, take_task_frame};
+use crate::wait::{Frame, Wait, check};
+#[cfg(loom)]
+use crate::wait::{give_task_frame, take_task_frame};
+
+/// The waits of a future, one after the other. Pinned with the future, because others look at the
+/// wait that is under way; whoever begins one sees to it that it is over, or given up, before this is
+/// dropped.
+#[derive(Default)]
+pub struct PolledWait {
+    frame: Option<&'static Frame>,
+    wait: Option<Wait>,
+    _pinned: PhantomPinned,
+}
+
+impl PolledWait {
+    /// No wait.
+    pub const fn new() -> Self {
+        Self { frame: None, wait: None, _pinned: PhantomPinned }
+    }
+
+    /// Whether a wait is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.wait.is_some()
+    }
+
+    /// The timer of the wait that is under way.
+    #[cfg(not(loom))]
+    pub(crate) fn timer(&self) -> Option<&'static crate::timer::Timer> {
+        self.wait.as_ref().map(Wait::timer)
+    }
+
+    /// Begins a wait; `publish` is as for [`wait`](crate::wait). Ready if nothing is waited for or the
+    /// outcome is decided already; else `context` is told when [`poll`](Self::poll) is to be called.
+    pub fn begin(
+        self: Pin<&mut Self>,
+        context: &Context<'_>,
+        publish: impl FnOnce(&Wait) -> bool,
+    ) -> Poll<Option<Outcome>> {
+        // SAFETY: nothing is moved.
+        let this = unsafe { self.get_unchecked_mut() };
+        debug_assert!(this.wait.is_none(), "one wait at a time");
+        let frame = *this.frame.get_or_insert_with(take_task_frame);
+        // Nobody cancels a future's frame: to end a future is to drop it.
+        let Some(ParkVerdict::Parking(ticket)) = check(frame.word.begin_park()) else {
+            return Poll::Ready(None);
+        };
+        set_task(frame, context);
+        if !publish(this.wait.insert(Wait::of(frame, ticket))) {
+            this.wait = None;
+            let _ = check(frame.word.abort_park());
+            return Poll::Ready(None);
+        }
+        match check(frame.word.commit_park()) {
+            Some(CommitVerdict::Resume) => Poll::Ready(this.end()),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Looks at the wait that is under way; `None` if there is none.
+    pub fn poll(self: Pin<&mut Self>, context: &Context<'_>) -> Poll<Option<Outcome>> {
+        // SAFETY: nothing is moved while others may look at it.
+        let this = unsafe { self.get_unchecked_mut() };
+        if let (Some(frame), Some(wait)) = (this.frame, &this.wait)
+            && wait.is_open()
+        {
+            if !is_planted(Defect::LooksBeforeItRegisters) {
+                set_task(frame, context);
+            }
+            // After the waker is set: whoever decides later than this look wakes it.
+            if wait.is_open() {
+                if is_planted(Defect::LooksBeforeItRegisters) {
+                    set_task(frame, context);
+                }
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(this.end())
+    }
+
+    /// Gives the wait up, if one is under way: `Cancelled` unless another outcome was decided before.
+    /// `unlink` is as for [`wait`](crate::wait).
+    pub fn give_up(self: Pin<&mut Self>, unlink: impl FnOnce(Outcome)) -> Option<Outcome> {
+        // SAFETY: nothing is moved while others may look at it.
+        let this = unsafe { self.get_unchecked_mut() };
+        unlink(this.wait.as_ref()?.settle());
+        this.end()
+    }
+
+    /// Ends a wait that is decided and unlinked.
+    fn end(&mut self) -> Option<Outcome> {
+        let wait = self.wait.take()?;
+        // Whoever decided it may not have woken it yet, and then does not have to.
+        wait.waker().wake_quietly();
+        if let Some(frame) = self.frame
+            && frame.word.load().state() == State::Runnable
+        {
+            let _ = check(frame.word.dispatch());
+        }
+        Some(wait.settle())
+    }
+}
+
+fn set_task(frame: &'static Frame, context: &Context<'_>) {
+    if let Some(task) = frame.task() {
+        task.set(context.waker());
+    }
+}
+
+impl Drop for PolledWait {
+    fn drop(&mut self) {
+        debug_assert!(self.wait.is_none(), "a wait that others look at goes");
+        if let Some(frame) = self.frame {
+            if let Some(task) = frame.task() {
+                task.clear();
+            }
+            give_task_frame(frame);
+        }
+    }
+}
+
+impl core::fmt::Debug for PolledWait {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let waker = self.wait.as_ref().map(Wait::waker);
+        out.debug_tuple("PolledWait").field(&waker).finish()
+    }
+}
