@@ -131,5 +131,8 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 pub fn name(text: &'static str) {
     if let Some(frame) = current_fiber() {
         frame.name.with(|name| *name = text);
+        if let Some(worker) = current_worker() {
+            worker.shared().names.note(frame.id.load(Ordering::Relaxed), text);
+        }
     }
 }
