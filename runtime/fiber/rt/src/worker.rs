@@ -13,7 +13,7 @@ use crate::runtime::Shared;
 use crate::scope;
 use crate::substrate::{Substrate, Sys};
 use crate::timer::NEVER;
-use crate::trace::{Event, TraceBuffer};
+use crate::trace::{Event, Stop, TraceBuffer};
 use crate::wait::check;
 
 /// A worker's own queue.
@@ -184,6 +184,7 @@ impl Worker {
     pub fn enqueue_next(&self, frame: &'static Frame) {
         debug_assert_eq!(frame.word.load().state(), fiber_core::State::Runnable, "F2");
         bump(&self.counters.enqueues, 1);
+        self.trace.record_fiber(Event::Ready, frame);
         if let Some(displaced) = self.lifo.put(frame.as_ptr()) {
             // SAFETY: only frames are in the slot.
             self.push(unsafe { frame_at(displaced) });
@@ -321,6 +322,7 @@ impl Worker {
         self.running.store(id, Ordering::Relaxed);
         self.current.set(frame);
         self.trace.record(Event::Run, id);
+        let stop;
         loop {
             // The operation that made it yield is still to be done, and is of this slice.
             self.budget.set(BUDGET - 1);
@@ -339,18 +341,22 @@ impl Worker {
             }
             match switch {
                 corosensei::CoroutineResult::Yield(Switch::Park) => {
+                    let parks = self.trace.parks(frame);
                     match check(frame.word.commit_park()) {
                         Some(CommitVerdict::Resume) => continue,
                         // From here on nothing of the fiber is touched.
                         _ => bump(&self.counters.parks, 1),
                     }
+                    stop = parks;
                 }
                 corosensei::CoroutineResult::Yield(Switch::Yield) => {
+                    stop = Stop::Yielded;
                     bump(&self.counters.yields, 1);
                     let _ = check(frame.word.requeue());
                     self.push(frame);
                 }
                 corosensei::CoroutineResult::Return(()) => {
+                    stop = Stop::Ended;
                     self.current.set(ptr::null());
                     if !scope::finish(self, frame) {
                         self.current.set(frame);
@@ -360,7 +366,7 @@ impl Worker {
             }
             break;
         }
-        self.trace.record(Event::Stop, id);
+        self.trace.record(Event::Stop, stop.code());
     }
 
     /// Forgets the fiber that ran last. Between two fibers nobody asks, so it is done when there is

@@ -1,6 +1,6 @@
 //! What a trace holds, which needs a reader of JSON, and that nothing grows. All else about workers is in
 //! //test/fiber.
-use fiber_rt::{Runtime, Scope, scope, yield_now};
+use fiber_rt::{Runtime, Scope, name, scope, yield_now};
 
 fn spawn<'scope>(s: &'scope Scope<'scope, '_>, f: impl FnOnce() + Send + 'scope) {
     drop(s.spawn(f).unwrap());
@@ -12,7 +12,10 @@ fn a_trace_is_json_with_a_slice_for_every_run() {
     runtime.run(|| {
         scope(|s| {
             for _ in 0..20 {
-                spawn(s, || (0..5).for_each(|_| yield_now().unwrap()));
+                spawn(s, || {
+                    name("yields");
+                    (0..5).for_each(|_| yield_now().unwrap());
+                });
             }
         });
     });
@@ -20,9 +23,18 @@ fn a_trace_is_json_with_a_slice_for_every_run() {
     assert!(!trace.is_empty());
     let json: serde_json::Value = serde_json::from_str(&trace.to_json()).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
-    let slices = events.iter().filter(|event| event["ph"] == "X").count();
-    assert!(slices >= 20, "{slices} slices");
-    assert!(events.iter().all(|event| event["pid"] == 1 && event["tid"].is_u64()));
+    let runs = |then: &str| {
+        let runs = events.iter().filter(|event| event["ph"] == "X" && event["name"] == "yields");
+        runs.filter(|run| run["args"]["then"] == then).count()
+    };
+    assert_eq!(runs("ended"), 20);
+    assert!(runs("yielded") >= 20, "{} yields", runs("yielded"));
+    // Viewers have a meaning of their own for thread 0, and for one with its process' number.
+    let timed = events.iter().filter(|event| event["ph"] != "M");
+    for event in timed {
+        assert!(event["tid"].as_u64().is_some_and(|thread| thread != 0), "{event}");
+        assert!(event["pid"].is_u64() && event["pid"] != event["tid"], "{event}");
+    }
 }
 
 #[test]
