@@ -356,12 +356,12 @@ impl Worker {
                     self.push(frame);
                 }
                 corosensei::CoroutineResult::Return(()) => {
-                    stop = Stop::Ended;
                     self.current.set(ptr::null());
                     if !scope::finish(self, frame) {
                         self.current.set(frame);
                         continue;
                     }
+                    stop = Stop::Ended;
                 }
             }
             break;
