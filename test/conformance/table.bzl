@@ -638,6 +638,7 @@ PROOFS = {
     "F5": ["//runtime/fiber/core:fiber_core_park"],
     "F6": [
         "//runtime/fiber/chan:fiber_chan_channels",
+        "//runtime/fiber/chan:fiber_chan_drops",
         "//runtime/fiber/chan:fiber_chan_futures",
         "//runtime/fiber/rt:fiber_rt_locks",
     ],

@@ -354,6 +354,50 @@ pub fn sleeps_are_futures() {
     assert_eq!(poll(late.as_mut(), &wakes), Poll::Ready(Err(Cancelled)));
 }
 
+/// Wakes with as many operations as a fiber has in a row, and more.
+struct Rings(Sender<()>);
+
+impl Wake for Rings {
+    fn wake(self: Arc<Self>) {
+        for _ in 0..RINGS {
+            self.0.try_send(()).unwrap();
+        }
+    }
+}
+
+const RINGS: usize = 200;
+
+pub fn a_waker_may_use_channels() {
+    // Its only worker calls the wakers between two fibers: none of these has done what they do.
+    let runtime = Arc::new(runtime(1));
+    let (tx, rx) = unbounded();
+    let rings = Waker::from(Arc::new(Rings(tx)));
+    let (stop, stopped) = bounded::<()>(0);
+    let busy = {
+        let runtime = runtime.clone();
+        let yields = move || {
+            let yields = || {
+                while stopped.try_recv() == Err(TryRecvError::Empty) {
+                    settle()
+                }
+            };
+            nursery(|n| (0..3).for_each(|_| drop(n.spawn(yields))));
+        };
+        Thread::spawn("yields", move || runtime.run(yields)).unwrap()
+    };
+    let mut sleeps: [_; 8] = core::array::from_fn(|_| Box::pin(runtime.sleep(SHORT)));
+    let mut context = Context::from_waker(&rings);
+    for sleep in &mut sleeps {
+        assert!(sleep.as_mut().poll(&mut context).is_pending());
+    }
+    (0..sleeps.len() * RINGS).for_each(|_| rx.recv().unwrap());
+    for sleep in &mut sleeps {
+        assert_eq!(sleep.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+    }
+    drop(stop);
+    busy.join();
+}
+
 pub fn a_fibers_end_is_a_future() {
     runtime(2).run(|| {
         let drops = AtomicUsize::new(0);

@@ -77,6 +77,7 @@ macro_rules! cases {
                 a_dropped_send_gives_up_its_place
                 futures_meet_selects_at_a_rendezvous
                 sleeps_are_futures
+                a_waker_may_use_channels
                 a_fibers_end_is_a_future
                 a_oneshot_is_a_future
                 an_executor_fibers_and_threads_share_channels

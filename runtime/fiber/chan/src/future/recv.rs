@@ -76,7 +76,7 @@ impl<'a, T> RecvFuture<'a, T> {
         let node = self.node.get_or_insert_with(|| Waiter::future(me, slot.cast()));
         // SAFETY: pinned with the future.
         let wait = unsafe { Pin::new_unchecked(&mut self.wait) };
-        let (outcome, mut got) = match self.stage {
+        let (outcome, got) = match self.stage {
             Stage::Linked | Stage::Taking => (wait.poll(context), Got::Empty),
             Stage::Idle => {
                 let mut got = chan.state.with(|state| state.recv_by_future(me));
@@ -122,26 +122,26 @@ impl<'a, T> RecvFuture<'a, T> {
                 }
             }
         };
-        match (outcome, self.stage, &mut got) {
-            (Poll::Pending, Stage::Idle, _) => self.stage = Stage::Linked,
-            (Poll::Pending, Stage::Promised, _) => self.stage = Stage::Taking,
-            (Poll::Pending, ..) => {}
-            (Poll::Ready(_), Stage::Promised | Stage::Taking, _) => {
+        match (outcome, self.stage) {
+            (Poll::Pending, Stage::Idle) => self.stage = Stage::Linked,
+            (Poll::Pending, Stage::Promised) => self.stage = Stage::Taking,
+            (Poll::Pending, _) => {}
+            (Poll::Ready(_), Stage::Promised | Stage::Taking) => {
                 self.stage = Stage::Promised;
                 return None;
             }
-            (Poll::Ready(None), _, _) => return self.got(got),
-            (Poll::Ready(Some(Outcome::Data(_))), ..) if node.value.is_filled.get() => {
+            (Poll::Ready(None), _) => return self.got(got),
+            (Poll::Ready(Some(Outcome::Data(_))), _) if node.value.is_filled.get() => {
                 self.stage = Stage::Idle;
                 chan.state.with(|state| state.take_from_hand()).wake();
                 // SAFETY: filled before the outcome was decided.
                 return Some(Poll::Ready(Ok(unsafe { (*slot).assume_init_read() })));
             }
-            (Poll::Ready(Some(Outcome::Data(_))), ..) => {
+            (Poll::Ready(Some(Outcome::Data(_))), _) => {
                 self.stage = Stage::Promised;
                 return None;
             }
-            (Poll::Ready(Some(_)), ..) => {
+            (Poll::Ready(Some(_)), _) => {
                 self.stage = Stage::Idle;
                 return Some(Poll::Ready(Err(RecvError::Disconnected)));
             }
