@@ -128,19 +128,15 @@ impl Builder {
         self
     }
 
-    /// Starts the workers.
-    pub fn build(self) -> Result<Runtime, BuildError> {
-        let base = self.workers.unwrap_or_else(|| Sys::cpus().min(MAX_WORKERS / 2));
-        if base == 0 || base > MAX_WORKERS / 2 {
-            return Err(BuildError::Workers { asked: base, most: MAX_WORKERS / 2 });
-        }
+    /// What workers share, before there are any.
+    pub(crate) fn shared(&self, base: usize) -> Shared {
         let most = if self.is_elastic { base * 2 } else { base };
         let page = Sys::page_bytes();
         let stack_bytes = self.stack_bytes.max(LEAST_STACK_PAGES * page);
         // More than there are addresses is refused when a stack is made.
         let stack_bytes =
             stack_bytes.checked_next_multiple_of(page).unwrap_or(usize::MAX - page + 1);
-        let shared = Arc::new(Shared {
+        Shared {
             workers: (0..most).map(|index| Worker::new(index, self.trace_events)).collect(),
             limits: Limits { base: base as u32, most: most as u32 },
             idle: Idle::new(),
@@ -160,7 +156,16 @@ impl Builder {
             stalls: AtomicU64::new(0),
             threads: SpinLock::new(Vec::new()),
             began_ns: Sys::now_ns(),
-        });
+        }
+    }
+
+    /// Starts the workers.
+    pub fn build(self) -> Result<Runtime, BuildError> {
+        let base = self.workers.unwrap_or_else(|| Sys::cpus().min(MAX_WORKERS / 2));
+        if base == 0 || base > MAX_WORKERS / 2 {
+            return Err(BuildError::Workers { asked: base, most: MAX_WORKERS / 2 });
+        }
+        let shared = Arc::new(self.shared(base));
         let runtime = Runtime { shared: shared.clone() };
         for _ in 0..base {
             shared.start_worker().map_err(BuildError::System)?;
@@ -275,7 +280,7 @@ impl Shared {
 
     /// Puts a runnable fiber into the global queue and sees that somebody comes for it.
     pub fn inject(&self, frame: &'static Frame) {
-        debug_assert_eq!(frame.word.load().state(), fiber_core::State::Runnable, "F2");
+        frame.ownership.publish(&frame.word);
         self.injected.fetch_add(1, Ordering::Relaxed);
         self.global.push(frame);
         self.notify();
