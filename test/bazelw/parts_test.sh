@@ -1,8 +1,8 @@
 #!/bin/bash
 # parts_test.sh: the parts of ./bazelw that decide something without the network:
-# mirror detection, lock and package lists, unpacking, machine checks, locks.
+# mirror detection, lock and package lists, unpacking, machine checks, locks, carried files.
 . "${BASH_SOURCE[0]%/*}/testing.sh"
-for part in lib mirror fetch rootfs preflight sandbox setup resolve group; do
+for part in lib mirror fetch rootfs preflight sandbox carry setup resolve group; do
   # shellcheck disable=SC1090
   . "$TOOLCHAIN/$part.sh"
 done
@@ -365,6 +365,57 @@ case_a_workspace_made_again_is_another() {
   mkdir ws
   holder_state
   [[ $HOLDER_WANTED != "$first" ]] || fail 'a new folder at the old path counts as the old one'
+}
+
+# ---- carried files ----------------------------------------------------------
+
+# A workspace, a cache and a folder outside of both, in the case's folder.
+carry_places() {
+  mkdir -p ws cache out elsewhere
+  WORKSPACE=$PWD/ws CACHE=$PWD/cache OUTPUT_ROOT=$PWD/out
+}
+
+case_a_file_outside_is_carried_both_ways() {
+  carry_places
+  printf 'before\n' >elsewhere/both
+  carry_in run //x:y -- --json "$PWD/elsewhere/new" --plot=./elsewhere/both plain --flag
+  expect_equal "${#WORDS[@]}" 8 words
+  expect_equal "${WORDS[*]:0:4}" 'run //x:y -- --json' 'the words before'
+  expect_words "${WORDS[4]}" "$CACHE/home/carried."
+  expect_words "${WORDS[5]}" "--plot=$CACHE/home/carried."
+  expect_equal "${WORDS[*]:6}" 'plain --flag' 'the words after'
+  expect_equal "$(<"${WORDS[5]#*=}")" before 'what the program reads'
+  printf 'written\n' >"${WORDS[4]}"
+  printf 'after\n' >"${WORDS[5]#*=}"
+  carry_out 2>/dev/null
+  expect_equal "$(<elsewhere/new)" written 'a new file'
+  expect_equal "$(<elsewhere/both)" after 'a changed file'
+  [[ -z $(ls "$CACHE/home") ]] || fail 'carried files were left behind'
+}
+
+case_what_is_seen_inside_is_not_carried() {
+  carry_places
+  local -a words=(run //x:y -- "$WORKSPACE/a" "$CACHE/b" ./ws/c "$PWD/elsewhere" "$PWD/nowhere/d" ./nowhere/e a/b 1,2)
+  carry_in "${words[@]}"
+  expect_equal "${WORDS[*]}" "${words[*]}" words
+  expect_equal "$CARRIED" '' 'the folder of carried files'
+  words=(build --package_path="$PWD/elsewhere/f" //x:y)
+  carry_in "${words[@]}"
+  expect_equal "${WORDS[*]}" "${words[*]}" 'words of another command'
+  expect_equal "$CARRIED" '' 'the folder of carried files'
+}
+
+case_a_file_that_cannot_be_written_is_kept() {
+  carry_places
+  mkdir elsewhere/gone
+  carry_in run //x:y -- "$PWD/elsewhere/gone/file"
+  printf 'figures\n' >"${WORDS[3]}"
+  rmdir elsewhere/gone
+  local words status=0
+  words=$(carry_out 2>&1) || status=$?
+  expect_equal "$status" 1 'exit status'
+  expect_words "$words" "is in $CACHE/home/carried."
+  expect_equal "$(<"${WORDS[3]}")" figures 'what was written'
 }
 
 run_cases "$@"

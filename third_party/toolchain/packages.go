@@ -7,6 +7,7 @@
 suite forky
 
 for //runtime/fiber/bench:peers  the fiber runtime is measured beside goroutines
+for //runtime/fiber/bench:gate  the same as a test
 for //runtime/fiber/bench:smoke_go  shows that the program which does Go's part works
 
 want golang-go           the compiler, and the runtime in source

@@ -2,6 +2,7 @@
 //! of output. Nothing here looks at a time.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::{env, fs};
@@ -94,7 +95,9 @@ fn bad_words_are_refused() {
         (&["--reps", "many"], "'many' is not a number"),
         (&["--fast"], "'--fast' is not understood"),
         (&["--peers", "erlang"], "the peers are tokio"),
-        (&["--quick", "--rows", "yield", "--plot", "/nowhere/plot.svg"], "/nowhere/plot.svg"),
+        // Found out before anything is measured: nobody waits for a run that cannot be kept.
+        (&["--reps", "1000", "--json", "/nowhere/f"], "/nowhere/f: No such file or directory"),
+        (&["--reps", "1000", "--plot", "/nowhere/f"], "name a file in a folder that is there"),
     ] {
         let output = drive(words);
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -103,16 +106,42 @@ fn bad_words_are_refused() {
     }
 }
 
+/// A peer that answers `answer` to every run, as words of a shell.
+fn peer(name: &str, answer: &str) -> String {
+    let path = file(name);
+    let script = format!("#!/bin/sh\n[ \"$1\" = --list ] && echo yield || echo {answer}\n");
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{name}={}", path.display())
+}
+
+/// One row beside `peer` alone; the sixth word a contestant is given is the count.
+fn beside(peer: &str, words: &[&str]) -> Output {
+    let name = peer.split('=').next().unwrap();
+    let plot = file("beside.svg");
+    let fixed = ["--contestant", peer, "--peers", name, "--quick", "--rows", "yield"];
+    drive(&[&fixed[..], &["--plot", plot.to_str().unwrap()], words].concat())
+}
+
 #[test]
 fn a_contestant_that_loses_work_is_an_error() {
-    let liar = file("liar");
-    fs::write(&liar, "#!/bin/sh\n[ \"$1\" = --list ] && echo yield || echo cpu_ns 1 sum 7\n")
-        .unwrap();
-    let status = Command::new("chmod").args(["755", liar.to_str().unwrap()]).status().unwrap();
-    assert!(status.success());
-    let contestant = format!("liar={}", liar.display());
-    let output = drive(&["--contestant", &contestant, "--quick", "--rows", "yield"]);
+    let output = beside(&peer("liar", "cpu_ns 1 sum 7"), &[]);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("liar, yield with 1 workers: the sum is 7"), "{errors}");
+}
+
+#[test]
+fn a_lost_row_is_marked_and_fails_the_gate() {
+    let fast = peer("fast", "cpu_ns 1 sum $6");
+    for (words, code) in [(&[][..], 0), (&["--gate"], 1)] {
+        let output = beside(&fast, words);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains("0 of 2 rows won\nLOST: yield (1), yield (2)\n"), "{text}");
+    }
+    let output = beside(&peer("slow", "cpu_ns 1000000000000 sum $6"), &["--gate"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("2 of 2 rows won\n") && !text.contains("LOST"), "{text}");
 }

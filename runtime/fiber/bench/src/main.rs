@@ -30,6 +30,10 @@ fn work(options: &Options) -> Result<ExitCode, String> {
     let contestants: Vec<Contestant> =
         options.contestants.iter().map(Contestant::ask).collect::<Result<_, _>>()?;
     let cpus = race::cpus().map_err(|e| e.to_string())?;
+    // Before the work: a place that cannot be written to is not found out after minutes of it.
+    for path in options.json.iter().chain([&options.plot]) {
+        write(path, "")?;
+    }
     let names: Vec<&str> = contestants.iter().map(|racer| racer.name.as_str()).collect();
     print!("{}\n{}", about(options, &cpus)?, report::heading(&names));
     let mut results = Vec::new();
@@ -102,5 +106,7 @@ fn versions(lock: &str) -> Vec<String> {
 }
 
 fn write(path: &std::path::Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+    let place = path.display();
+    fs::write(path, text)
+        .map_err(|e| format!("{place}: {e}; name a file in a folder that is there"))
 }
