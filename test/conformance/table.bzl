@@ -624,18 +624,27 @@ PROOFS = {
     "F1": [
         "//runtime/fiber/core:fiber_core_park",
         "//runtime/fiber/core:fiber_core_word_table",
+        "//runtime/fiber/rt:fiber_rt_test",
     ],
     "F2": [
         "//runtime/fiber/core:fiber_core_word_table",
         "//runtime/fiber/core:fiber_core_queues",
+        "//runtime/fiber/rt:fiber_rt_test",
     ],
-    "F3": ["//runtime/fiber/core:fiber_core_park"],
+    "F3": [
+        "//runtime/fiber/core:fiber_core_park",
+        "//runtime/fiber/rt:fiber_rt_test",
+    ],
     "F4": [
         "//runtime/fiber/core:fiber_core_park",
         "//runtime/fiber/core:fiber_core_queues",
         "//runtime/fiber/core:fiber_core_wakes",
+        "//runtime/fiber/rt:fiber_rt_test",
     ],
-    "F5": ["//runtime/fiber/core:fiber_core_park"],
+    "F5": [
+        "//runtime/fiber/core:fiber_core_park",
+        "//runtime/fiber/rt:fiber_rt_test",
+    ],
     "F6": [
         "//runtime/fiber/chan:fiber_chan_channels",
         "//runtime/fiber/chan:fiber_chan_drops",
@@ -657,6 +666,8 @@ PROOFS = {
         "//runtime/fiber/nursery:fiber_nursery_panics",
         "//runtime/fiber/nursery:refused_outlives",
         "//runtime/fiber/nursery:refused_escapes",
+        "//runtime/fiber/nursery:refused_inner_local",
+        "//runtime/fiber/rt:fiber_rt_scopes",
         "//runtime/fiber/chan:fiber_chan_cancel",
         "//runtime/fiber/chan:fiber_chan_cancelled",
     ],
@@ -668,8 +679,12 @@ PROOFS = {
         "//test/fiber:linux",
         "//runtime/fiber/core:fiber_core_test",
         "//runtime/fiber/core:fiber_core_workers",
+        "//runtime/fiber/rt:fiber_rt_test",
+        "//runtime/fiber/rt:fiber_rt_workers",
     ],
     "F12": [
+        "//runtime/fiber:many",
+        "//runtime/fiber/rt:fiber_rt_limits",
         "//runtime/fiber/rt:fiber_rt_workers",
         "//runtime/fiber/rt:fiber_rt_overflow",
         "//test/qemu/fiber:ends_qemu_1d_checked",
@@ -683,6 +698,7 @@ PROOFS = {
     "F14": [
         "//test/fiber:linux",
         "//test/qemu/fiber:fiber_1d_checked",
+        "//test/qemu/fiber:fiber_2r_checked",
         "//test/qemu/fiber:fiber_4d_release",
         "//test/qemu/fiber:fiber_4r_checked",
     ],
@@ -697,9 +713,7 @@ PROOFS = {
         "//runtime/fiber/chan:fiber_chan_parity",
         "//runtime/fiber/chan:refused_sends_alone",
     ],
-    "F16": [
-        "//runtime/fiber/bench:smoke",
-    ],
+    "F16": ["//runtime/fiber/bench:smoke"],
     "F17": [
         "//runtime/fiber/rt:fiber_rt_workers",
         "//runtime/fiber/chan:fiber_chan_fairness",

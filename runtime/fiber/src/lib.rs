@@ -2,6 +2,12 @@
 //!
 //! Re-exports the parts: `fiber_rt` (runtime, sleep, yield, locks), `fiber_nursery` (nurseries and
 //! join handles) and `fiber_chan` (channels, select). The book's page on fibers teaches them.
+//!
+//! # Contract
+//!
+//! A fiber may be on another thread after a wait. What belongs to a thread is not held across one: no
+//! reference into a thread-local, no `Rc` that one shares, no guard of a `std` lock. The compiler does not
+//! see it: what is not `Send` may live on a fiber's stack.
 #![no_std]
 
 pub use fiber_chan::{select, select_biased};

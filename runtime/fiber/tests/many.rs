@@ -1,11 +1,15 @@
 //! A million fibers at once, and ten million one after the other, without growth of memory.
 use fiber::channel::bounded;
 use fiber::{Runtime, nursery, yield_now};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const LIVE: usize = 1_000_000;
 const CYCLES: usize = 10_000_000;
 const PAGE: usize = 4096;
+/// What a fiber may take that has hardly used its stack: two pages of it, its frame, and what the
+/// channel knows of it.
+const MOST_BYTES: usize = 2 * PAGE + 1024;
 
 /// Both look at the memory of the whole process, so they run one after the other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -23,19 +27,27 @@ fn a_million_fibers_live_at_once() {
         Runtime::builder().workers(2).stack_bytes(16 << 10).on_stall(|_| {}).build().unwrap();
     runtime.run(|| {
         let (tx, rx) = bounded::<()>(0);
+        let arrived = AtomicUsize::new(0);
+        let before = resident();
         nursery(|n| {
             for i in 0..LIVE {
-                n.spawn(|| assert!(rx.recv().is_err()));
+                n.spawn(|| {
+                    arrived.fetch_add(1, Ordering::Relaxed);
+                    assert!(rx.recv().is_err());
+                });
                 if i % 1000 == 0 {
                     yield_now().unwrap();
                 }
             }
-            while n.live() < LIVE {
+            // Each has been on its stack, and waits there.
+            while arrived.load(Ordering::Relaxed) < LIVE {
                 yield_now().unwrap();
             }
-            let bytes = resident();
-            println!("{LIVE} fibers: {} bytes each", bytes / LIVE);
-            assert!(bytes < 20 << 30, "{bytes} bytes");
+            assert_eq!(n.live(), LIVE);
+            let bytes = (resident() - before) / LIVE;
+            println!("{LIVE} fibers: {bytes} bytes each");
+            assert!(bytes >= PAGE, "{bytes} bytes are no stack");
+            assert!(bytes < MOST_BYTES, "{bytes} bytes each");
             tx.close();
         });
     });

@@ -92,6 +92,7 @@ macro_rules! cases {
                 a_result_is_dropped_on_a_fibers_stack_whenever_its_handle_goes
                 cancellation_is_sticky_and_ends_every_wait
                 one_fiber_is_cancelled_and_its_sibling_is_not
+                a_wait_for_a_fiber_that_is_interrupted_loses_no_result
                 a_shield_masks_the_cancellation
                 a_deadline_cancels_and_an_inner_nursery_passes_it_on
                 a_deadline_that_is_not_met_does_nothing
@@ -112,8 +113,10 @@ macro_rules! cases {
                 sleeps_are_never_early_and_all_end
                 many_timers_fire
                 a_dump_shows_who_waits_for_what
+                a_dump_names_each_kind_of_wait_and_where_it_is
                 a_name_ends_with_its_fiber
                 counters_add_up
+                the_depth_of_the_deepest_stack_is_told
                 runtimes_come_and_go
                 a_number_of_workers_that_makes_no_sense_is_refused
             ;

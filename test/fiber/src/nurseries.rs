@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 
-use fiber_chan::unbounded;
+use fiber_chan::{bounded, unbounded};
 use fiber_nursery::{JoinError, Nursery, nursery, spawn};
-use fiber_rt::{Cancelled, Runtime, is_cancelled, scope, shield, sleep, yield_now};
+use fiber_rt::{Cancelled, Runtime, What, is_cancelled, scope, shield, sleep, yield_now};
 
 use crate::{runtime, scaled};
 
@@ -228,6 +228,40 @@ pub fn one_fiber_is_cancelled_and_its_sibling_is_not() {
                 one.cancel();
                 assert_eq!(one.join().unwrap(), Err(Cancelled));
                 assert_eq!(other.join().unwrap(), Ok(()));
+            });
+        });
+    }
+}
+
+pub fn a_wait_for_a_fiber_that_is_interrupted_loses_no_result() {
+    for runtime in runtimes() {
+        let is_interrupted = &AtomicBool::new(false);
+        runtime.run(|| {
+            nursery(|n| {
+                let (go, gone) = bounded::<u32>(1);
+                let waits = n.spawn(move || {
+                    let mut handle = n.spawn(move || shield(|| gone.recv()));
+                    assert_eq!(handle.wait(), Err(Cancelled));
+                    assert!(!handle.is_finished());
+                    is_interrupted.store(true, Ordering::Relaxed);
+                    shield(|| handle.wait()).unwrap();
+                    shield(|| handle.wait()).unwrap();
+                    assert!(handle.is_finished());
+                    // Cancelled or not, there is nothing to wait for.
+                    handle.join()
+                });
+                while !runtime.dump().fibers.iter().any(|f| f.waits_for == What::Join) {
+                    yield_now().unwrap();
+                }
+                waits.cancel();
+                while !is_interrupted.load(Ordering::Relaxed) {
+                    yield_now().unwrap();
+                }
+                go.send(1).unwrap();
+                assert_eq!(waits.join().unwrap().unwrap(), Ok(1));
+                // One that has ended, dropped after a wait.
+                let mut ended = n.spawn(|| String::from("dropped"));
+                ended.wait().unwrap();
             });
         });
     }

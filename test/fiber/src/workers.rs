@@ -1,18 +1,24 @@
 //! Workers: elasticity, stalls, blocking regions, draining, fairness, sleep, figures.
+use alloc::format;
 use alloc::string::ToString;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::time::Duration;
 
-use fiber_chan::bounded;
+use fiber_chan::{Select, bounded};
+use fiber_core::State;
 use fiber_rt::{
-    Instant, Mutex, Runtime, Scope, Thread, What, blocking, name, scope, sleep, yield_now,
+    Condvar, Dump, FiberInfo, Instant, Mutex, Runtime, Scope, Thread, What, blocking, name, scope,
+    sleep, yield_now,
 };
 
 use crate::{runtime, scaled};
 
 /// No case takes this long unless something is stuck: then it is red by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Nobody sleeps so long to the end.
+const LONG: Duration = Duration::from_secs(1000);
 
 /// Keeps its thread until then: a fiber that calls this does not give its worker up.
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -31,7 +37,7 @@ pub fn workers_grow_to_twice_as_many_under_blocking_load_and_shrink_back() {
     let runtime = runtime(2);
     assert_eq!(runtime.stats().live_workers, 2);
     let release = AtomicBool::new(false);
-    let (ran, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (ran, most) = (AtomicUsize::new(0), AtomicU32::new(0));
     runtime.run(|| {
         scope(|s| {
             for _ in 0..2 {
@@ -45,16 +51,20 @@ pub fn workers_grow_to_twice_as_many_under_blocking_load_and_shrink_back() {
                 });
             }
             blocking(|| {
+                until("three are blocked, and as many run as may", || {
+                    let stats = runtime.stats();
+                    most.fetch_max(stats.live_workers, Ordering::Relaxed);
+                    stats.blocked_workers == 3 && stats.live_workers == 4
+                });
                 until("substitutes run the rest", || {
-                    most.fetch_max(runtime.stats().live_workers as usize, Ordering::Relaxed);
+                    most.fetch_max(runtime.stats().live_workers, Ordering::Relaxed);
                     ran.load(Ordering::Relaxed) == 100
                 });
             });
             release.store(true, Ordering::Release);
         });
     });
-    let most = most.load(Ordering::Relaxed);
-    assert!((3..=4).contains(&most), "{most} workers at most");
+    assert_eq!(most.load(Ordering::Relaxed), 4, "twice as many, and never more");
     until("the surplus drains itself", || runtime.stats().live_workers == 2);
     let stats = runtime.stats();
     assert!(stats.scaling.substitutes > 0 && stats.scaling.retirements > 0, "{:?}", stats.scaling);
@@ -313,6 +323,93 @@ pub fn a_dump_shows_who_waits_for_what() {
     assert!(runtime.dump().fibers.is_empty(), "nobody is left");
 }
 
+pub fn a_dump_names_each_kind_of_wait_and_where_it_is() {
+    let runtime = runtime(2);
+    runtime.run(|| {
+        let (full, _full_rx) = bounded(1);
+        let (_empty_tx, empty) = bounded::<u32>(1);
+        full.send(0).unwrap();
+        let (mutex, other, condvar) = (Mutex::new(()), Mutex::new(()), Condvar::new());
+        let guard = mutex.lock();
+        scope(|s| {
+            spawn(s, || {
+                name("Send");
+                assert!(full.send(1).is_err());
+            });
+            spawn(s, || {
+                name("Receive");
+                assert!(empty.recv().is_err());
+            });
+            spawn(s, || {
+                name("Select");
+                let mut set = Select::new();
+                set.recv(&empty);
+                set.send(&full);
+                assert!(set.select().is_err());
+            });
+            spawn(s, || {
+                name("Timer");
+                assert!(sleep(LONG).is_err());
+            });
+            spawn(s, || {
+                name("Mutex");
+                assert!(mutex.lock_cancellable().is_err());
+            });
+            spawn(s, || {
+                name("Condvar");
+                assert!(condvar.wait(&mut other.lock()).is_err());
+            });
+            spawn(s, || {
+                scope(|inner| {
+                    let sleeper = inner.spawn(|| sleep(LONG)).unwrap();
+                    name("Join");
+                    assert!(sleeper.join().is_err());
+                });
+            });
+            spawn(s, || {
+                scope(|inner| {
+                    spawn(inner, || assert!(sleep(LONG).is_err()));
+                    name("Scope");
+                });
+            });
+            let kinds = [
+                (What::Send, "Send", None),
+                (What::Receive, "Receive", None),
+                (What::Select, "Select", None),
+                (What::Timer, "Timer", Some(0)),
+                (What::Mutex, "Mutex", Some(core::ptr::from_ref(&mutex).addr())),
+                (What::Condvar, "Condvar", Some(core::ptr::from_ref(&condvar).addr())),
+                (What::Join, "Join", None),
+                (What::Scope, "Scope", None),
+            ];
+            for (kind, called, at) in kinds {
+                let mut last = None;
+                let began = Instant::now();
+                let is_shown = |fiber: &FiberInfo| {
+                    fiber.name == called
+                        && fiber.state == State::Parked
+                        && fiber.waits_for == kind
+                        && at.map_or(fiber.waits_at != 0, |at| fiber.waits_at == at)
+                };
+                while !last.as_ref().is_some_and(|dump: &Dump| dump.fibers.iter().any(is_shown)) {
+                    assert!(began.elapsed() < PATIENCE, "{called}: {}", last.unwrap());
+                    yield_now().unwrap();
+                    last = Some(runtime.dump());
+                }
+                let text = last.unwrap().to_string();
+                assert!(text.contains(&format!("waits for {kind:?} at 0x")), "{text}");
+            }
+            // What two wait for is one place.
+            let dump = runtime.dump();
+            let at = |called| dump.fibers.iter().find(|f| f.name == called).unwrap().waits_at;
+            assert_ne!(at("Send"), at("Receive"));
+            s.cancel();
+        });
+        drop(guard);
+    });
+    assert!(runtime.dump().fibers.is_empty(), "{}", runtime.dump());
+}
+
 pub fn a_name_ends_with_its_fiber() {
     let runtime = runtime(1);
     let dump = runtime.run(|| {
@@ -346,7 +443,27 @@ pub fn counters_add_up() {
     assert_eq!(sum(|w| w.finishes), FIBERS + 1);
     assert_eq!(sum(|w| w.dispatches), sum(|w| w.finishes + w.yields + w.parks));
     assert_eq!(stats.global_queue, 0);
-    assert!(stats.stack_high_water_bytes > 0 && stats.stack_high_water_bytes <= stats.stack_bytes);
+}
+
+pub fn the_depth_of_the_deepest_stack_is_told() {
+    const DEEP: usize = 20 << 10;
+    fn deep(bytes: usize) -> usize {
+        let room = core::hint::black_box([1u8; 1024]);
+        let below = if bytes > room.len() { deep(bytes - room.len()) } else { 0 };
+        usize::from(room[below % room.len()]) + below
+    }
+    let runtime = runtime(1);
+    runtime.run(|| scope(|s| s.spawn(|| ()).unwrap().join().unwrap()));
+    let shallow = runtime.stats();
+    assert!(shallow.stack_high_water_bytes > 0 && shallow.stack_high_water_bytes < DEEP);
+    let depth = runtime.run(|| scope(|s| s.spawn(|| deep(DEEP)).unwrap().join().unwrap()));
+    assert_eq!(depth, DEEP / 1024);
+    let stats = runtime.stats();
+    assert!(stats.stack_high_water_bytes >= DEEP, "{}", stats.stack_high_water_bytes);
+    assert!(stats.stack_high_water_bytes <= stats.stack_bytes);
+    // It stays when the fiber is gone.
+    runtime.run(|| ());
+    assert_eq!(runtime.stats().stack_high_water_bytes, stats.stack_high_water_bytes);
 }
 
 pub fn runtimes_come_and_go() {

@@ -26,6 +26,7 @@ use fiber_core::StateWord;
 
 use crate::lock::SpinLock;
 use crate::members::{Linked, Member};
+use crate::ownership::Ownership;
 use crate::runtime::Shared;
 use crate::scope::Scope;
 use crate::stack::{Bounds, Stack};
@@ -72,6 +73,8 @@ pub(crate) struct Frame {
     pub id: AtomicU64,
     pub worker: AtomicUsize,
     pub name: SpinLock<&'static str>,
+    /// What checked builds assert at its transitions.
+    pub ownership: Ownership,
     /// For the deadline of its wait. Not on the waiter's stack: a wheel's list goes through very
     /// many of them, and these lie side by side.
     pub timer: &'static Timer,
@@ -115,6 +118,7 @@ impl Frame {
             id: AtomicU64::new(0),
             worker: AtomicUsize::new(0),
             name: SpinLock::new(""),
+            ownership: Ownership::default(),
         }
     }
 
@@ -132,6 +136,10 @@ impl Frame {
     /// Gives the worker up. By the fiber itself.
     #[inline]
     pub fn suspend(&self, switch: Switch) {
+        if cfg!(debug_assertions) {
+            let worker = crate::worker::current().map_or(usize::MAX - 1, |worker| worker.index);
+            self.ownership.touch(worker);
+        }
         // SAFETY: the fiber runs, so this is its owner; the yielder is on its own stack.
         unsafe { (*(*self.own.get()).yielder).suspend(switch) };
     }

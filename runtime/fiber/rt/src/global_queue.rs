@@ -29,6 +29,7 @@ impl GlobalQueue {
     }
 
     pub fn push(&self, frame: &'static Frame) {
+        frame.ownership.is_queued(&frame.word);
         frame.link.store(ptr::null_mut(), Ordering::Relaxed);
         self.ends.with(|ends| {
             if ends.last.is_null() {

@@ -13,6 +13,7 @@ use crate::packet::{Packet, drop_packet, take_packet};
 use crate::root::Root;
 use crate::scope::{Scope, recycle};
 use crate::substrate::PanicPayload;
+use crate::time::Cancelled;
 use crate::wait::publish;
 
 /// Why a join gave no value.
@@ -22,7 +23,8 @@ pub enum JoinError {
     Panicked(PanicPayload),
     /// It was cancelled before its first run.
     Cancelled,
-    /// The fiber that waits has been cancelled itself; the other one goes on.
+    /// The fiber that waits has been cancelled itself; the other one goes on, and its result is lost.
+    /// [`Handle::wait`] loses none.
     Interrupted,
 }
 
@@ -72,7 +74,7 @@ impl<T> Handle<'_, T> {
         unsafe { &*self.scope }
     }
 
-    /// Waits for the fiber's end.
+    /// Waits for the fiber's end and takes its result.
     pub fn join(self) -> Result<T, JoinError> {
         if self.is_void {
             return Err(JoinError::Cancelled);
@@ -83,6 +85,19 @@ impl<T> Handle<'_, T> {
         }
         // SAFETY: the fiber has ended, and the frame is the handle's.
         unsafe { self.take_result() }
+    }
+
+    /// Waits for the fiber's end and leaves its result where it is: `join` does not wait then.
+    pub fn wait(&mut self) -> Result<(), Cancelled> {
+        if self.is_void {
+            return Ok(());
+        }
+        let scope = self.scope();
+        if !scope.wait_for(self.frame) {
+            return Err(Cancelled);
+        }
+        scope.members.with(|members| members.put_back(self.frame));
+        Ok(())
     }
 
     /// # Safety

@@ -175,3 +175,57 @@ impl Worker {
         self.give_up_cache(&shared.pool);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use core::ptr;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::frame::{give_frame, take_frame};
+    use crate::runtime::Runtime;
+    use crate::wait::check;
+
+    /// Slot and queue are full of fibers; the other worker sleeps, and is the only one who could come.
+    #[test]
+    fn a_worker_that_ends_hands_everything_over_and_wakes_another() {
+        let shared = Runtime::builder().elastic(false).shared(2);
+        let [worker, sleeper] = &*shared.workers else { unreachable!() };
+        worker.adopt(&shared);
+        let frames: Vec<_> = (0..5)
+            .map(|_| {
+                let frame = take_frame();
+                frame.shared.store(ptr::from_ref(&shared).cast_mut(), Ordering::Relaxed);
+                check(frame.word.start()).unwrap();
+                worker.enqueue_next(frame);
+                frame.as_ptr()
+            })
+            .collect();
+        assert_eq!((worker.lifo.is_empty(), worker.queue.len()), (false, 4));
+        shared.idle.announce_sleep(sleeper.index, false);
+        worker.drain();
+        assert_eq!((worker.lifo.is_empty(), worker.queue.len()), (true, 0));
+        assert_eq!(worker.mode(), Mode::Draining as u8);
+        assert_eq!(shared.idle.sleepers(), 0, "the sleeper is claimed");
+        assert_eq!(sleeper.park_word.load(Ordering::Relaxed), 1, "and woken");
+        let mut handed = Vec::new();
+        while let Some(frame) = shared.global.pop(0, |_| {}) {
+            handed.push(frame.as_ptr());
+            frame.ownership.take(0, &frame.word);
+            check(frame.word.dispatch()).unwrap();
+            frame.ownership.leave(0);
+            check(frame.word.finish(true)).unwrap();
+            check(frame.word.recycle()).unwrap();
+            frame.shared.store(ptr::null_mut(), Ordering::Relaxed);
+            give_frame(frame);
+        }
+        // The slot's first, then the queue in order.
+        assert_eq!(handed, [frames[4], frames[0], frames[1], frames[2], frames[3]]);
+        // With nothing to hand over nobody is woken.
+        shared.idle.announce_sleep(sleeper.index, false);
+        worker.drain();
+        assert_eq!(shared.idle.sleepers(), 1);
+    }
+}

@@ -12,6 +12,10 @@
 //!   way, without blocking: [`PolledWait`].
 //! - No address of thread-local storage is kept across a switch: a fiber may go on elsewhere. Every
 //!   look goes through a function that is not inlined.
+//! - Fibers keep to the same: what belongs to a thread, in a thread-local or a guard of its locks, is not
+//!   held across a wait. The types do not say so.
+//! - A fiber that unwinds does not switch: the system counts panics by thread. Its waits block the thread,
+//!   whose worker is marked blocked.
 //! - The floating point control words are not switched: Rust code may not change them.
 //! - Frames are never freed, so that a late waker finds a state word that refuses its ticket.
 #![cfg_attr(not(loom), no_std)]
@@ -80,6 +84,8 @@ mod join;
 mod monitor;
 #[cfg(not(loom))]
 mod observe;
+#[cfg(not(loom))]
+mod ownership;
 #[cfg(not(loom))]
 mod packet;
 #[cfg(not(loom))]

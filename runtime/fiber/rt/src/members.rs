@@ -225,6 +225,11 @@ impl<F: Linked, X> Members<F, X> {
         is_finished
     }
 
+    /// Makes a frame a member again that was taken out: it has ended, and its handle will ask again.
+    pub fn put_back(&mut self, frame: &'static F) {
+        self.link(frame);
+    }
+
     /// Has `wait` end with a member; false if it has ended: then its frame is the caller's. By its
     /// handle.
     pub fn link_joiner(&mut self, frame: &'static F, wait: &Wait) -> bool {

@@ -130,15 +130,10 @@ impl Builder {
         self
     }
 
-    /// Starts the workers.
-    pub fn build(self) -> Result<Runtime, BuildError> {
-        let base = self.workers.unwrap_or_else(|| Sys::cpus().min(MAX_WORKERS / 2));
-        if base == 0 || base > MAX_WORKERS / 2 {
-            return Err(BuildError::Workers { asked: base, most: MAX_WORKERS / 2 });
-        }
+    /// What workers share, before there are any.
+    pub(crate) fn shared(&self, base: usize, stack_bytes: usize) -> Shared {
         let most = if self.is_elastic { base * 2 } else { base };
-        let stack_bytes = Sys::stack_bytes(self.stack_bytes).map_err(BuildError::System)?;
-        let shared = Arc::new(Shared {
+        Shared {
             workers: (0..most).map(|index| Worker::new(index, self.trace_events)).collect(),
             limits: Limits { base: base as u32, most: most as u32 },
             idle: Idle::new(),
@@ -159,7 +154,17 @@ impl Builder {
             names: TraceNames::new(self.trace_events * most),
             threads: SpinLock::new(Vec::new()),
             began_ns: Sys::now_ns(),
-        });
+        }
+    }
+
+    /// Starts the workers.
+    pub fn build(self) -> Result<Runtime, BuildError> {
+        let base = self.workers.unwrap_or_else(|| Sys::cpus().min(MAX_WORKERS / 2));
+        if base == 0 || base > MAX_WORKERS / 2 {
+            return Err(BuildError::Workers { asked: base, most: MAX_WORKERS / 2 });
+        }
+        let stack_bytes = Sys::stack_bytes(self.stack_bytes).map_err(BuildError::System)?;
+        let shared = Arc::new(self.shared(base, stack_bytes));
         let runtime = Runtime { shared: shared.clone() };
         for _ in 0..base {
             shared.start_worker().map_err(BuildError::System)?;
@@ -274,7 +279,7 @@ impl Shared {
 
     /// Puts a runnable fiber into the global queue and sees that somebody comes for it.
     pub fn inject(&self, frame: &'static Frame) {
-        debug_assert_eq!(frame.word.load().state(), fiber_core::State::Runnable, "F2");
+        frame.ownership.publish(&frame.word);
         self.injected.fetch_add(1, Ordering::Relaxed);
         self.global.push(frame);
         self.notify();

@@ -344,6 +344,7 @@ impl core::fmt::Debug for Scope<'_, '_> {
 /// Ends a fiber. On the worker's stack, after the last switch. False if the fiber goes on, to drop its
 /// result on its own stack: its handle went after it had left its result there.
 pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
+    frame.ownership.touch(worker.index);
     // SAFETY: the fiber has ended on this worker, which owns it until the lock below.
     let (has_run, must_drop, scope) = unsafe {
         let own = &mut *frame.own.get();
@@ -355,6 +356,7 @@ pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
             return Err(drop_result);
         }
         bump(&worker.counters.finishes, 1);
+        frame.ownership.leave(worker.index);
         let _ = check(frame.word.finish(has_run));
         Ok(members.finish(frame))
     });

@@ -182,7 +182,7 @@ impl Worker {
     /// Publishes a fiber that is to run next on this worker.
     #[inline]
     pub fn enqueue_next(&self, frame: &'static Frame) {
-        debug_assert_eq!(frame.word.load().state(), fiber_core::State::Runnable, "F2");
+        frame.ownership.publish(&frame.word);
         bump(&self.counters.enqueues, 1);
         self.trace.record_fiber(Event::Ready, frame);
         if let Some(displaced) = self.lifo.put(frame.as_ptr()) {
@@ -194,6 +194,7 @@ impl Worker {
     /// Puts a runnable fiber at the end of the queue, and lets a sleeper help.
     #[inline]
     fn push(&self, frame: &'static Frame) {
+        frame.ownership.is_queued(&frame.word);
         if self.queue.push(frame.as_ptr()).is_err() {
             self.overflow(frame);
         }
@@ -289,10 +290,15 @@ impl Worker {
         pool.give(first, last);
     }
 
-    /// The worker's whole life on its thread.
-    pub fn run(&'static self, shared: &Shared) {
+    /// Makes it a worker of `shared`. On its own thread.
+    pub(crate) fn adopt(&self, shared: &Shared) {
         self.shared.set(shared);
         self.publishes_for.set(shared);
+    }
+
+    /// The worker's whole life on its thread.
+    pub fn run(&'static self, shared: &Shared) {
+        self.adopt(shared);
         Sys::set_current(ptr::from_ref(self).cast());
         Sys::watch_overflow();
         self.set_mode(Mode::Active);
@@ -311,6 +317,7 @@ impl Worker {
     #[inline]
     fn execute(&self, frame: &'static Frame) {
         bump(&self.counters.dispatches, 1);
+        frame.ownership.take(self.index, &frame.word);
         if check(frame.word.dispatch()).is_none() {
             return;
         }
@@ -326,6 +333,7 @@ impl Worker {
         loop {
             // The operation that made it yield is still to be done, and is of this slice.
             self.budget.set(BUDGET - 1);
+            frame.ownership.touch(self.index);
             // SAFETY: dispatched, so this worker is the fiber's owner, until the state word says
             // otherwise below.
             if unsafe { (*frame.own.get()).is_blocking } {
@@ -342,8 +350,12 @@ impl Worker {
             match switch {
                 corosensei::CoroutineResult::Yield(Switch::Park) => {
                     let parks = self.trace.parks(frame);
+                    frame.ownership.leave(self.index);
                     match check(frame.word.commit_park()) {
-                        Some(CommitVerdict::Resume) => continue,
+                        Some(CommitVerdict::Resume) => {
+                            frame.ownership.own(self.index);
+                            continue;
+                        }
                         // From here on nothing of the fiber is touched.
                         _ => bump(&self.counters.parks, 1),
                     }
@@ -352,7 +364,9 @@ impl Worker {
                 corosensei::CoroutineResult::Yield(Switch::Yield) => {
                     stop = Stop::Yielded;
                     bump(&self.counters.yields, 1);
+                    frame.ownership.leave(self.index);
                     let _ = check(frame.word.requeue());
+                    frame.ownership.publish(&frame.word);
                     self.push(frame);
                 }
                 corosensei::CoroutineResult::Return(()) => {

@@ -1,5 +1,6 @@
 //! A fiber that overflows its stack stops the program with a clear word, and corrupts nothing.
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use fiber_rt::Runtime;
 
@@ -33,10 +34,13 @@ fn a_panic_deep_in_a_fiber_unwinds_to_the_caller() {
     if std::env::var_os(CHILD).is_some() {
         return;
     }
+    static DROPPED: AtomicU32 = AtomicU32::new(0);
     fn deep(depth: u32) {
         struct Guard;
         impl Drop for Guard {
-            fn drop(&mut self) {}
+            fn drop(&mut self) {
+                DROPPED.fetch_add(1, Ordering::Relaxed);
+            }
         }
         let _guard = Guard;
         assert!(depth < 50, "deep enough");
@@ -46,6 +50,7 @@ fn a_panic_deep_in_a_fiber_unwinds_to_the_caller() {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runtime.run(|| deep(0))));
     let payload = caught.unwrap_err();
     assert!(payload.downcast_ref::<&str>().is_some_and(|text| text.contains("deep enough")));
+    assert_eq!(DROPPED.load(Ordering::Relaxed), 51, "every frame is unwound, once");
     // The runtime is as good as before.
     assert_eq!(runtime.run(|| 1), 1);
 }

@@ -1,6 +1,9 @@
-//! What a trace holds, which needs a reader of JSON, and that nothing grows. All else about workers is in
-//! //test/fiber.
-use fiber_rt::{Runtime, Scope, name, scope, yield_now};
+//! What a trace holds, which needs a reader of JSON; why no worker was added, which takes a machine that is
+//! not simulated; and that nothing grows. All else about workers is in //test/fiber.
+use std::time::{Duration, Instant};
+
+use fiber_core::scaling::Telemetry;
+use fiber_rt::{Runtime, Scope, name, scope, sleep, yield_now};
 
 fn spawn<'scope>(s: &'scope Scope<'scope, '_>, f: impl FnOnce() + Send + 'scope) {
     drop(s.spawn(f).unwrap());
@@ -29,6 +32,12 @@ fn a_trace_is_json_with_a_slice_for_every_run() {
     };
     assert_eq!(runs("ended"), 20);
     assert!(runs("yielded") >= 20, "{} yields", runs("yielded"));
+    // A slice for each run of a fiber: others are the workers' own, and have no end to tell of.
+    let slices = events.iter().filter(|event| event["args"]["then"].is_string()).count() as u64;
+    let dispatches: u64 = runtime.stats().workers.iter().map(|worker| worker.dispatches).sum();
+    // Twenty fibers that yield to others, and the one that spawned them.
+    assert!(dispatches > 100, "{dispatches} runs");
+    assert_eq!(slices, dispatches);
     // Viewers have a meaning of their own for thread 0, and for one with its process' number.
     let timed = events.iter().filter(|event| event["ph"] != "M");
     for event in timed {
@@ -48,4 +57,54 @@ fn frames_and_stacks_are_used_again() {
     // Each of the four workers there can be may keep some for itself; more than that is a leak.
     let after = runtime.stats().stacks;
     assert!(after <= before + 4 * 64 + 64, "{before} stacks, then {after}");
+}
+
+/// Lets so many fibers yield to each other for a while, again and again, until the monitor has seen what
+/// it is to see. Nobody ever counts as stalled.
+fn until(workers: usize, fibers: usize, seen: fn(&Telemetry) -> bool) {
+    let patience = Duration::from_secs(50);
+    let runtime = Runtime::builder().workers(workers).stall_after(20 * patience).build().unwrap();
+    let began = Instant::now();
+    runtime.run(|| {
+        while !seen(&runtime.stats().scaling) {
+            let scaling = runtime.stats().scaling;
+            assert!(began.elapsed() < patience, "{scaling:?}");
+            scope(|s| {
+                let until = Instant::now() + Duration::from_millis(5);
+                let yields = move || {
+                    while Instant::now() < until {
+                        (0..100).for_each(|_| yield_now().unwrap());
+                    }
+                };
+                (0..fibers).for_each(|_| spawn(s, yields));
+            });
+            // All workers fall asleep.
+            sleep(Duration::from_millis(2)).unwrap();
+        }
+    });
+    let scaling = runtime.stats().scaling;
+    assert_eq!(scaling.promotions, 0, "nobody is stuck");
+    let gates = scaling.gate_no_work
+        + scaling.gate_nonpositive
+        + scaling.gate_idle_capacity
+        + scaling.gate_not_stuck
+        + scaling.gate_at_limit;
+    assert_eq!(gates, scaling.samples(), "every sample has its reason");
+}
+
+#[test]
+fn a_runtime_gives_each_reason_not_to_add_a_worker() {
+    // One fiber, and nothing queued.
+    until(1, 1, |scaling| scaling.gate_no_work > 0);
+    // Many queued, and their worker gets on with them.
+    until(1, 8, |scaling| scaling.gate_not_stuck > 0 && scaling.positive_samples > 0);
+    // Something queued, and another worker asleep.
+    until(2, 8, |scaling| scaling.gate_idle_capacity > 0);
+}
+
+/// One is queued at a time, and it takes long to look at so many workers: what was dequeued is counted
+/// later than what was enqueued.
+#[test]
+fn a_runtime_sees_pressure_that_is_not_positive() {
+    until(64, 2, |scaling| scaling.gate_nonpositive > 0 && scaling.negative_streak_most > 0);
 }
