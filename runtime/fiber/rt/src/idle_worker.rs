@@ -191,7 +191,7 @@ mod tests {
     /// Slot and queue are full of fibers; the other worker sleeps, and is the only one who could come.
     #[test]
     fn a_worker_that_ends_hands_everything_over_and_wakes_another() {
-        let shared = Runtime::builder().elastic(false).shared(2);
+        let shared = Runtime::builder().elastic(false).shared(2, 64 << 10);
         let [worker, sleeper] = &*shared.workers else { unreachable!() };
         worker.adopt(&shared);
         let frames: Vec<_> = (0..5)
