@@ -13,6 +13,9 @@ use crate::{runtime, scaled};
 /// What each of several does, in most cases.
 const EACH: u64 = scaled(500, 50) as u64;
 
+/// What each of several selects that meet does: two have to be at it at the same moment.
+const MEETINGS: u64 = scaled(20_000, 100) as u64;
+
 /// A fixed sequence per seed, so that a run can be told by it.
 struct Random(u64);
 
@@ -185,7 +188,7 @@ pub fn selects_on_both_sides_of_every_channel_meet() {
                 let (channels, sum) = (&channels, &sum);
                 n.spawn(move || {
                     let mut random = Random(seed * 31 + fiber);
-                    for i in 0..EACH {
+                    for i in 0..MEETINGS {
                         let mut set = Select::new();
                         // Three send, three receive, as often.
                         if fiber % 2 == 0 {
@@ -195,9 +198,9 @@ pub fn selects_on_both_sides_of_every_channel_meet() {
                             if random.below(8) == 0 {
                                 // Whoever was found for it looks for another.
                                 drop(chosen);
-                                tx.send(fiber * 1000 + i).unwrap();
+                                tx.send(fiber * 1_000_000 + i).unwrap();
                             } else {
-                                chosen.send(tx, fiber * 1000 + i).unwrap();
+                                chosen.send(tx, fiber * 1_000_000 + i).unwrap();
                             }
                         } else {
                             channels.iter().for_each(|(_, rx)| _ = set.recv(rx));
@@ -211,7 +214,7 @@ pub fn selects_on_both_sides_of_every_channel_meet() {
             }
         });
         let expected: u64 =
-            [0, 2, 4].iter().map(|s| (0..EACH).map(|i| s * 1000 + i).sum::<u64>()).sum();
+            [0, 2, 4].iter().map(|s| (0..MEETINGS).map(|i| s * 1_000_000 + i).sum::<u64>()).sum();
         assert_eq!(sum.into_inner(), expected);
     });
 }

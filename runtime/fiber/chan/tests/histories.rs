@@ -57,7 +57,7 @@ fn op(channels: usize) -> impl Strategy<Value = Op> {
         2 => at().prop_map(Op::RecvTimeout),
         5 => (arms(), any::<bool>()).prop_map(|(arms, waits)| Op::Select(arms, waits)),
         1 => at().prop_map(Op::Close),
-        1 => at().prop_map(Op::Go),
+        2 => at().prop_map(Op::Go),
         3 => Just(Op::Yield),
     ]
 }
@@ -175,12 +175,13 @@ fn record(
     runtime.run(|| {
         let channels: [_; CHANNELS] =
             core::array::from_fn(|_| capacity.map_or_else(unbounded, bounded));
-        let ends = || Ends {
+        // The first fiber only sends, so that it finds the others gone.
+        let ends = |number: usize| Ends {
             senders: channels.iter().map(|(sender, _)| sender.clone()).collect(),
-            receivers: channels.iter().map(|(_, receiver)| Some(receiver.clone())).collect(),
+            receivers: channels.iter().map(|(_, end)| (number > 0).then(|| end.clone())).collect(),
         };
-        let all: Vec<Ends> = programs.iter().map(|_| ends()).collect();
-        let stayed = if stays { Some(ends()) } else { None };
+        let all: Vec<Ends> = (0..programs.len()).map(ends).collect();
+        let stayed = stays.then(|| ends(1));
         drop(channels);
         nursery(|n| {
             for (number, (program, mut ends)) in programs.iter().zip(all).enumerate() {
@@ -193,8 +194,8 @@ fn record(
                         let all_did = ends.run(op, value);
                         let ended = clock.fetch_add(1, Ordering::SeqCst);
                         for (at, did) in all_did {
-                            let is_select_send =
-                                matches!((op, did), (Op::Select(..), Did::Sent(_)));
+                            let is_select_send = matches!(op, Op::Select(..))
+                                && matches!(did, Did::Sent(_) | Did::SendClosed);
                             let event = Event { began, ended, did, is_select_send };
                             shield(|| histories.lock()[at].push(event));
                         }
@@ -240,7 +241,7 @@ fn check(capacity: Option<usize>, workers: usize, cases: u32) {
     let config = ProptestConfig::with_cases(cases);
     proptest!(config, |(programs in program, stays in any::<bool>())| {
         let histories = record(&runtime, capacity, &programs, stays);
-        let receivers = programs.len() + usize::from(stays);
+        let receivers = programs.len() - 1 + usize::from(stays);
         for events in histories {
             prop_assume!(events.len() <= 40);
             prop_assert!(
