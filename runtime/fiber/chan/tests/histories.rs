@@ -194,8 +194,8 @@ fn record(
                         let all_did = ends.run(op, value);
                         let ended = clock.fetch_add(1, Ordering::SeqCst);
                         for (at, did) in all_did {
-                            let is_select_send =
-                                matches!((op, did), (Op::Select(..), Did::Sent(_)));
+                            let is_select_send = matches!(op, Op::Select(..))
+                                && matches!(did, Did::Sent(_) | Did::SendClosed);
                             let event = Event { began, ended, did, is_select_send };
                             shield(|| histories.lock()[at].push(event));
                         }
