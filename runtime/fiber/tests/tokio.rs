@@ -1,4 +1,4 @@
-//! Fibers beside Tokio: its tasks use our channels, sleeps and joins, and fibers run its futures.
+//! Fibers beside Tokio: what it runs uses our channels, sleeps and joins, and fibers run its futures.
 use std::future::pending;
 use std::thread;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn tokios() -> [Tokio; 2] {
 }
 
 #[test]
-fn requests_of_fibers_are_answered_by_tasks() {
+fn requests_of_fibers_are_answered_by_tokio() {
     for tokio in tokios() {
         let (ask, asked) = bounded::<(u64, oneshot::Sender<u64>)>(4);
         let client = thread::spawn(move || {
@@ -93,7 +93,7 @@ fn receives_that_lose_a_select_lose_nothing() {
     for (tokio, capacity) in tokios().into_iter().zip([0, 3]) {
         let (atx, a) = bounded(capacity);
         let (btx, b) = bounded(0);
-        let tasks = [(a.clone(), b.clone()), (a, b)].map(|(a, b)| tokio.spawn(receive(a, b)));
+        let receivers = [(a.clone(), b.clone()), (a, b)].map(|(a, b)| tokio.spawn(receive(a, b)));
         let senders =
             [tokio.spawn(send(atx.clone(), COUNT)), tokio.spawn(send(btx.clone(), COUNT))];
         let client = thread::spawn(move || {
@@ -109,7 +109,7 @@ fn receives_that_lose_a_select_lose_nothing() {
             for sender in senders {
                 sender.await.unwrap();
             }
-            let [one, two] = tasks;
+            let [one, two] = receivers;
             one.await.unwrap() + two.await.unwrap()
         });
         client.join().unwrap();
@@ -124,7 +124,7 @@ fn fibers_run_tokios_futures() {
     fibers().run(move || {
         let (tx, mut rx) = mpsc::channel(1);
         nursery(|n| {
-            // Its channel, and a task of its own threads.
+            // Its channel, and what its own threads run.
             n.spawn(|| {
                 for value in 0..100 {
                     block_on(tx.send(value)).unwrap().unwrap();
@@ -164,7 +164,7 @@ fn fibers_run_tokios_futures() {
 }
 
 #[test]
-fn tasks_wait_for_fibers_and_for_their_timers() {
+fn tokio_waits_for_fibers_and_for_their_timers() {
     for tokio in tokios() {
         let runtime = fibers();
         let (handles, spawned) = bounded(0);

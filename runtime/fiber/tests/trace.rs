@@ -67,8 +67,8 @@ fn events_of(runtime: &Runtime) -> Vec<Value> {
     json["traceEvents"].as_array().unwrap().clone()
 }
 
-fn of_phase<'a>(events: &'a [Value], phase: &str) -> Vec<&'a Value> {
-    events.iter().filter(|event| event["ph"] == phase).collect()
+fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["ph"] == kind).collect()
 }
 
 /// When an event begins and ends, in nanoseconds.
@@ -102,7 +102,7 @@ fn check_format(events: &[Value]) {
             }
             "i" => assert_eq!(event["s"], "t", "{event}"),
             "s" | "f" => assert!(event["id"].is_u64() && event["cat"].is_string(), "{event}"),
-            other => panic!("phase {other}"),
+            other => panic!("an event of the kind {other}"),
         }
     }
     let in_a_slice = |event: &Value| {
@@ -110,7 +110,7 @@ fn check_format(events: &[Value]) {
         let slices = &slices[&event["tid"].as_u64().unwrap()];
         slices.iter().any(|slice| (slice.0..=slice.1).contains(&at_ns))
     };
-    let (begins, ends) = (of_phase(events, "s"), of_phase(events, "f"));
+    let (begins, ends) = (of_kind(events, "s"), of_kind(events, "f"));
     assert!(begins.iter().chain(&ends).all(|event| in_a_slice(event)));
     for begin in &begins {
         let ends: Vec<_> = ends.iter().filter(|end| end["id"] == begin["id"]).collect();
@@ -133,7 +133,7 @@ fn a_trace_says_who_ran_where_and_why_it_stopped() {
     };
     assert_eq!(named("process_name"), ["fibers"]);
     assert!(named("thread_name").contains(&"worker 0".into()));
-    let slices = of_phase(&events, "X");
+    let slices = of_kind(&events, "X");
     let of =
         |name: &str| -> Vec<_> { slices.iter().filter(|slice| slice["name"] == name).collect() };
     let then = |name: &str, what: &str| {
@@ -157,7 +157,7 @@ fn a_trace_says_who_ran_where_and_why_it_stopped() {
     let sleeper = slices.iter().filter(nameless).map(|slice| &slice["args"]["then"]);
     assert!(sleeper.into_iter().any(|then| then == "waits for Timer"));
     // Every fiber but the first was made runnable by what ran.
-    assert!(of_phase(&events, "s").len() >= 24);
+    assert!(of_kind(&events, "s").len() >= 24);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn what_is_under_way_and_what_was_overwritten() {
         events_of(&runtime)
     });
     check_format(&events);
-    let slices = of_phase(&events, "X");
+    let slices = of_kind(&events, "X");
     assert!((1..16).contains(&slices.len()), "{}", slices.len());
     let last = slices.last().unwrap();
     assert_eq!((&last["name"], &last["args"]["then"]), (&"runs on".into(), &"runs on".into()));

@@ -61,7 +61,7 @@ pub(crate) struct Frame {
     pub scope: AtomicPtr<Scope<'static, 'static>>,
     pub own: UnsafeCell<Own>,
     pub member: RaceCell<Member<Self>>,
-    /// The root scope this fiber lives below. Of a future's frame, its task; of a thread's, nothing.
+    /// The root scope this fiber lives below. Of a future's frame, its waker; of a thread's, nothing.
     pub root: AtomicPtr<()>,
     pub thread_word: AtomicU32,
     /// No fiber's: a thread's, or a future's.

@@ -29,13 +29,13 @@ extern crate alloc;
 
 mod block_on;
 mod condvar;
+mod last_waker;
 mod list;
 mod lock;
 mod members;
 mod mutex;
 mod planted;
 mod polled;
-mod task;
 mod time;
 mod what;
 

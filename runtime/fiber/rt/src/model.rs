@@ -15,8 +15,8 @@ use fiber_core::{
     Ticket, WakeVerdict, Word,
 };
 
+use crate::last_waker::LastWaker;
 use crate::planted::{Defect, is_any, is_planted};
-use crate::task::Task;
 use crate::time::Cancelled;
 use crate::what::What;
 
@@ -27,38 +27,38 @@ pub(crate) struct Frame {
     /// Written by the thread itself, before it parks for the first time.
     thread: OnceLock<thread::Thread>,
     /// If it is a future's.
-    task: Option<Task>,
+    last_waker: Option<LastWaker>,
 }
 
 impl Frame {
-    fn new(task: Option<Task>) -> &'static Self {
+    fn new(last_waker: Option<LastWaker>) -> &'static Self {
         let running = Word::compose(State::Running, Ticket::new(0), false, false);
         let word = StateWord::starting_at(running);
-        Box::leak(Box::new(Self { word, thread: OnceLock::new(), task }))
+        Box::leak(Box::new(Self { word, thread: OnceLock::new(), last_waker }))
     }
 
     /// Lets whoever waits go on, which has been made runnable by the caller.
     fn publish(&self) {
-        if let Some(task) = &self.task {
-            task.wake();
+        if let Some(waker) = &self.last_waker {
+            waker.wake();
         }
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
 
-    pub(crate) fn task(&self) -> Option<&Task> {
-        self.task.as_ref()
+    pub(crate) fn last_waker(&self) -> Option<&LastWaker> {
+        self.last_waker.as_ref()
     }
 }
 
 /// A frame for a future.
-pub(crate) fn take_task_frame() -> &'static Frame {
-    Frame::new(Some(Task::default()))
+pub(crate) fn take_future_frame() -> &'static Frame {
+    Frame::new(Some(LastWaker::default()))
 }
 
 /// No frame is used again here: whoever is late finds the one it means.
-pub(crate) fn give_task_frame(_: &'static Frame) {}
+pub(crate) fn give_future_frame(_: &'static Frame) {}
 
 pub(crate) fn check<T>(result: Result<T, Misuse>) -> Option<T> {
     assert!(result.is_ok(), "the state word was moved by a stranger");

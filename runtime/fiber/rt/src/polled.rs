@@ -11,12 +11,12 @@ use core::task::{Context, Poll};
 
 use fiber_core::{CommitVerdict, Outcome, ParkVerdict, State};
 
-use crate::planted::{Defect, is_planted};
 #[cfg(not(loom))]
-use crate::task::{give_task_frame, take_task_frame};
+use crate::last_waker::{give_future_frame, take_future_frame};
+use crate::planted::{Defect, is_planted};
 use crate::wait::{Frame, Wait, check};
 #[cfg(loom)]
-use crate::wait::{give_task_frame, take_task_frame};
+use crate::wait::{give_future_frame, take_future_frame};
 
 /// The waits of a future, one after the other. Pinned with the future, because others look at the
 /// wait that is under way; whoever begins one sees to it that it is over, or given up, before this is
@@ -55,12 +55,12 @@ impl PolledWait {
         // SAFETY: nothing is moved.
         let this = unsafe { self.get_unchecked_mut() };
         debug_assert!(this.wait.is_none(), "one wait at a time");
-        let frame = *this.frame.get_or_insert_with(take_task_frame);
+        let frame = *this.frame.get_or_insert_with(take_future_frame);
         // Nobody cancels a future's frame: to end a future is to drop it.
         let Some(ParkVerdict::Parking(ticket)) = check(frame.word.begin_park()) else {
             return Poll::Ready(None);
         };
-        set_task(frame, context);
+        set_waker(frame, context);
         if !publish(this.wait.insert(Wait::of(frame, ticket))) {
             this.wait = None;
             let _ = check(frame.word.abort_park());
@@ -80,12 +80,12 @@ impl PolledWait {
             && wait.is_open()
         {
             if !is_planted(Defect::LooksBeforeItRegisters) {
-                set_task(frame, context);
+                set_waker(frame, context);
             }
             // After the waker is set: whoever decides later than this look wakes it.
             if wait.is_open() {
                 if is_planted(Defect::LooksBeforeItRegisters) {
-                    set_task(frame, context);
+                    set_waker(frame, context);
                 }
                 return Poll::Pending;
             }
@@ -116,9 +116,9 @@ impl PolledWait {
     }
 }
 
-fn set_task(frame: &'static Frame, context: &Context<'_>) {
-    if let Some(task) = frame.task() {
-        task.set(context.waker());
+fn set_waker(frame: &'static Frame, context: &Context<'_>) {
+    if let Some(waker) = frame.last_waker() {
+        waker.set(context.waker());
     }
 }
 
@@ -126,10 +126,10 @@ impl Drop for PolledWait {
     fn drop(&mut self) {
         debug_assert!(self.wait.is_none(), "a wait that others look at goes");
         if let Some(frame) = self.frame {
-            if let Some(task) = frame.task() {
-                task.clear();
+            if let Some(waker) = frame.last_waker() {
+                waker.clear();
             }
-            give_task_frame(frame);
+            give_future_frame(frame);
         }
     }
 }

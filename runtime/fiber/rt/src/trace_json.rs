@@ -64,10 +64,10 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn put(&mut self, at_ns: u64, worker: usize, phase: &str, rest: fmt::Arguments<'_>) {
+    fn put(&mut self, at_ns: u64, worker: usize, kind: &str, rest: fmt::Arguments<'_>) {
         let at_ns = at_ns.saturating_sub(self.trace.began_ns);
         let line = format!(
-            "{{\"ph\":\"{phase}\",\"pid\":{PROCESS},\"tid\":{},\"ts\":{},{rest}}}",
+            "{{\"ph\":\"{kind}\",\"pid\":{PROCESS},\"tid\":{},\"ts\":{},{rest}}}",
             thread_of(worker),
             Micros(at_ns)
         );

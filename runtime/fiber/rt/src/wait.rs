@@ -110,8 +110,8 @@ pub(crate) fn publish(frame: &'static Frame) {
 
 /// Wakes a waiter that is no fiber.
 fn unpark(frame: &'static Frame) {
-    if let Some(task) = frame.task() {
-        return task.wake();
+    if let Some(waker) = frame.last_waker() {
+        return waker.wake();
     }
     // Release: pairs with the acquire in `wait_thread`.
     frame.thread_word.store(1, Ordering::Release);

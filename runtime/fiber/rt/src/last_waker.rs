@@ -18,9 +18,9 @@ use crate::lock::SpinLock;
 
 /// The waker a future was polled with last.
 #[derive(Debug, Default)]
-pub(crate) struct Task(SpinLock<Option<Waker>>);
+pub(crate) struct LastWaker(SpinLock<Option<Waker>>);
 
-impl Task {
+impl LastWaker {
     /// Has the future polled, if that is not under way.
     pub fn wake(&self) {
         if let Some(waker) = self.0.with(Option::take) {
@@ -57,7 +57,7 @@ static FREE: SpinLock<Free> = SpinLock::new(Free(ptr::null_mut()));
 
 /// A frame for a future: it counts as running between two waits.
 #[cfg(not(loom))]
-pub(crate) fn take_task_frame() -> &'static Frame {
+pub(crate) fn take_future_frame() -> &'static Frame {
     let free = FREE.with(|free| {
         // SAFETY: only frames are on the list.
         let frame = unsafe { free.0.as_ref() }?;
@@ -67,8 +67,8 @@ pub(crate) fn take_task_frame() -> &'static Frame {
     free.unwrap_or_else(|| {
         let frame = take_frame();
         frame.is_thread.store(true, Ordering::Relaxed);
-        let task: &'static Task = Box::leak(Box::new(Task::default()));
-        frame.root.store(ptr::from_ref(task).cast_mut().cast(), Ordering::Relaxed);
+        let waker: &'static LastWaker = Box::leak(Box::new(LastWaker::default()));
+        frame.root.store(ptr::from_ref(waker).cast_mut().cast(), Ordering::Relaxed);
         let _ = check(frame.word.start());
         let _ = check(frame.word.dispatch());
         frame
@@ -77,7 +77,7 @@ pub(crate) fn take_task_frame() -> &'static Frame {
 
 /// Gives a future's frame back.
 #[cfg(not(loom))]
-pub(crate) fn give_task_frame(frame: &'static Frame) {
+pub(crate) fn give_future_frame(frame: &'static Frame) {
     FREE.with(|free| {
         frame.link.store(free.0, Ordering::Relaxed);
         free.0 = frame.as_ptr();
@@ -86,10 +86,10 @@ pub(crate) fn give_task_frame(frame: &'static Frame) {
 
 #[cfg(not(loom))]
 impl Frame {
-    /// The task of a frame that is no fiber's, unless it is a thread's.
+    /// The waker of a frame that is a future's; none for a thread's.
     #[inline]
-    pub fn task(&self) -> Option<&'static Task> {
-        // SAFETY: null for a thread, else what `take_task_frame` put there, which is never freed.
-        unsafe { self.root.load(Ordering::Relaxed).cast::<Task>().as_ref() }
+    pub fn last_waker(&self) -> Option<&'static LastWaker> {
+        // SAFETY: null for a thread, else what `take_future_frame` put there, which is never freed.
+        unsafe { self.root.load(Ordering::Relaxed).cast::<LastWaker>().as_ref() }
     }
 }
