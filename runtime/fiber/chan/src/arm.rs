@@ -234,8 +234,8 @@ impl<T> Arm for Receiver<T> {
         chan.state.with(|state| {
             let waits = is_planted(Defect::LinksWithoutLooking) || !state.can_recv(NOBODY);
             if waits {
-                // SAFETY: by the caller. One that watches is no news.
-                let _ = unsafe { state.link_receiver(node, wait) };
+                // SAFETY: by the caller.
+                unsafe { state.watch_recv(node, wait) };
             }
             waits
         })
@@ -308,8 +308,8 @@ impl<T> Arm for Sender<T> {
         self.chan.state.with(|state| {
             let waits = is_planted(Defect::LinksWithoutLooking) || !state.can_send(NOBODY);
             if waits {
-                // SAFETY: by the caller. One that watches is no news.
-                let _ = unsafe { state.link_sender(node, wait) };
+                // SAFETY: by the caller.
+                unsafe { state.watch_send(node, wait) };
             }
             waits
         })

@@ -335,9 +335,13 @@ fn next<T>(receiver: &Receiver<T>, is_over: &mut bool) -> Option<T> {
     if *is_over {
         return None;
     }
-    let value = receiver.recv().ok();
-    *is_over = value.is_none();
-    value
+    match receiver.recv() {
+        Ok(value) => Some(value),
+        Err(_) => {
+            *is_over = true;
+            None
+        }
+    }
 }
 
 impl<T> Iterator for Iter<'_, T> {

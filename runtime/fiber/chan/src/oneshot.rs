@@ -49,7 +49,6 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 impl<T> Sender<T> {
     /// Sends the value, or gives it back if nobody will receive it.
     pub fn send(self, value: T) -> Result<(), T> {
-        consume_budget();
         let sent = self.0.with(|state| {
             if state.is_over {
                 return Err(value);
@@ -72,7 +71,6 @@ impl<T> Sender<T> {
 impl<T> Receiver<T> {
     /// Waits for the value.
     pub fn recv(self) -> Result<T, RecvError> {
-        consume_budget();
         let publish = |wait: &Wait| {
             self.0.with(|state| {
                 let waits = is_planted(Defect::LinksWithoutLooking)
@@ -92,7 +90,11 @@ impl<T> Receiver<T> {
         };
         let outcome = wait(What::Receive, Arc::as_ptr(&self.0).cast(), None, publish, take);
         let value = match outcome {
-            None => self.0.with(|state| state.value.take()),
+            None => {
+                // One that waited has let others run.
+                consume_budget();
+                self.0.with(|state| state.value.take())
+            }
             // A cancellation that came before the wait may still find the value there.
             Some(_) => value.or_else(|| self.0.with(|state| state.value.take())),
         };

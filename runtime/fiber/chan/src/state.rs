@@ -155,6 +155,14 @@ impl<T> State<T> {
         if self.is_closed {
             return Sent::Closed(value);
         }
+        if self.receivers.is_empty() {
+            return if self.has_place() {
+                self.buffer.push(value);
+                Sent::Done(None)
+            } else {
+                Sent::Full(value)
+            };
+        }
         match self.deliver(value) {
             Ok(waker) => Sent::Done(Some(waker)),
             Err(value) if self.has_place() => Sent::Done(self.store(value)),
@@ -163,7 +171,6 @@ impl<T> State<T> {
     }
 
     /// Puts a value nobody waits for into the buffer.
-    #[inline]
     pub fn store(&mut self, value: T) -> Option<Waker> {
         self.buffer.push(value);
         self.tell_receiver()
@@ -176,14 +183,12 @@ impl<T> State<T> {
     }
 
     /// Tells the first one that waits to be told of something to receive.
-    #[inline]
     pub fn tell_receiver(&mut self) -> Option<Waker> {
         let is_needed = !self.receivers.is_empty() && self.is_watched;
         if is_needed { tell_first(&mut self.receivers) } else { None }
     }
 
     /// Tells the first one that waits to be told of a place or a receiver.
-    #[inline]
     pub fn tell_sender(&mut self) -> Option<Waker> {
         let is_needed = !self.senders.is_empty() && self.is_watched;
         if is_needed { tell_first(&mut self.senders) } else { None }
@@ -216,7 +221,7 @@ impl<T> State<T> {
             }
             Step::of(is_decided)
         });
-        waker.or_else(|| self.tell_sender())
+        if waker.is_none() && self.is_watched { self.tell_sender() } else { waker }
     }
 
     /// Receives without waiting; `me` is the caller's id, for a match with a sender that selects.
@@ -280,8 +285,7 @@ impl<T> State<T> {
         node.value.wait.set(wait);
         // SAFETY: by the caller.
         unsafe { self.senders.push(node) };
-        self.is_watched |= node.value.is_watch;
-        if node.value.is_watch { None } else { self.tell_receiver() }
+        if self.is_watched { self.tell_receiver() } else { None }
     }
 
     /// Links one that receives, and tells who has waited for one.
@@ -293,9 +297,29 @@ impl<T> State<T> {
         node.value.wait.set(wait);
         // SAFETY: by the caller.
         unsafe { self.receivers.push(node) };
-        self.is_watched |= node.value.is_watch;
-        let is_news = !node.value.is_watch && !self.has_buffer();
-        if is_news { self.tell_sender() } else { None }
+        if self.is_watched && !self.has_buffer() { self.tell_sender() } else { None }
+    }
+
+    /// Links one that waits to be told of a place or a receiver.
+    ///
+    /// # Safety
+    /// The node stays where it is until it is out of the list.
+    pub unsafe fn watch_send(&mut self, node: &Node<Waiter>, wait: &Wait) {
+        self.is_watched = true;
+        node.value.wait.set(wait);
+        // SAFETY: by the caller.
+        unsafe { self.senders.push(node) };
+    }
+
+    /// Links one that waits to be told of something to receive.
+    ///
+    /// # Safety
+    /// The node stays where it is until it is out of the list.
+    pub unsafe fn watch_recv(&mut self, node: &Node<Waiter>, wait: &Wait) {
+        self.is_watched = true;
+        node.value.wait.set(wait);
+        // SAFETY: by the caller.
+        unsafe { self.receivers.push(node) };
     }
 
     /// # Safety
