@@ -73,6 +73,7 @@ impl<'a> Select<'a> {
         Self { is_biased: true, ..Self::default() }
     }
 
+    #[inline]
     fn add(&mut self, arm: &'a dyn Arm) -> usize {
         let index = self.next_index;
         self.next_index += 1;
