@@ -141,5 +141,8 @@ pub fn name(text: &'static str) {
     if let Some(frame) = current_fiber() {
         frame.name.with(|name| *name = text);
         frame.is_named.store(true, Ordering::Relaxed);
+        if let Some(worker) = current_worker() {
+            worker.shared().names.note(frame.id.load(Ordering::Relaxed), text);
+        }
     }
 }

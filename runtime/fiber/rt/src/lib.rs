@@ -108,6 +108,8 @@ mod timer;
 #[cfg(not(loom))]
 mod trace;
 #[cfg(not(loom))]
+mod trace_json;
+#[cfg(not(loom))]
 mod wait;
 #[cfg(not(loom))]
 mod wheel;

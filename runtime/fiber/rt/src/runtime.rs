@@ -20,6 +20,7 @@ use crate::observe::Stall;
 use crate::pool::Pool;
 use crate::substrate::{Substrate, Sys, SystemError};
 use crate::timer::{Timer, Timers};
+use crate::trace::TraceNames;
 use crate::worker::{self, Mode, Worker};
 
 /// The smallest stack: a page for the fiber, one for its result and for what the switch needs.
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub injected: AtomicU64,
     pub next_id: AtomicU64,
     pub stalls: AtomicU64,
+    /// For the trace.
+    pub names: TraceNames,
     /// Threads with the worker they serve; the monitor's has none.
     threads: SpinLock<Vec<(Option<usize>, <Sys as Substrate>::Thread)>>,
     pub began_ns: u64,
@@ -154,6 +157,7 @@ impl Builder {
             injected: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
             stalls: AtomicU64::new(0),
+            names: TraceNames::new(self.trace_events * most),
             threads: SpinLock::new(Vec::new()),
             began_ns: Sys::now_ns(),
         }

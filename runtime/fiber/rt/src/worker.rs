@@ -11,7 +11,7 @@ use crate::runtime::Shared;
 use crate::scope;
 use crate::substrate::{Substrate, Sys};
 use crate::timer::NEVER;
-use crate::trace::{Event, TraceBuffer};
+use crate::trace::{Event, Stop, TraceBuffer};
 use crate::wait::check;
 
 /// A worker's own queue.
@@ -179,6 +179,7 @@ impl Worker {
     pub fn enqueue_next(&self, frame: &'static Frame) {
         frame.ownership.publish(&frame.word);
         bump(&self.counters.enqueues, 1);
+        self.trace.record_fiber(Event::Ready, frame);
         if let Some(displaced) = self.lifo.put(frame.as_ptr()) {
             // SAFETY: only frames are in the slot.
             self.push(unsafe { frame_at(displaced) });
@@ -301,6 +302,7 @@ impl Worker {
         self.running.store(id, Ordering::Relaxed);
         self.current.set(frame);
         self.trace.record(Event::Run, id);
+        let stop;
         loop {
             // The operation that made it yield is still to be done, and is of this slice.
             self.budget.set(BUDGET - 1);
@@ -323,6 +325,7 @@ impl Worker {
             }
             match switch {
                 corosensei::CoroutineResult::Yield(Switch::Park) => {
+                    let parks = self.trace.parks(frame);
                     frame.ownership.leave(self.index);
                     match check(frame.word.commit_park()) {
                         Some(CommitVerdict::Resume) => {
@@ -332,8 +335,10 @@ impl Worker {
                         // From here on nothing of the fiber is touched.
                         _ => bump(&self.counters.parks, 1),
                     }
+                    stop = parks;
                 }
                 corosensei::CoroutineResult::Yield(Switch::Yield) => {
+                    stop = Stop::Yielded;
                     bump(&self.counters.yields, 1);
                     frame.ownership.leave(self.index);
                     let _ = check(frame.word.requeue());
@@ -346,11 +351,12 @@ impl Worker {
                         self.current.set(frame);
                         continue;
                     }
+                    stop = Stop::Ended;
                 }
             }
             break;
         }
-        self.trace.record(Event::Stop, id);
+        self.trace.record(Event::Stop, stop.code());
     }
 
     /// Forgets the fiber that ran last. Between two fibers nobody asks, so it is done when there is

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fiber_core::scaling::Telemetry;
-use fiber_rt::{Runtime, Scope, scope, sleep, yield_now};
+use fiber_rt::{Runtime, Scope, name, scope, sleep, yield_now};
 
 fn spawn<'scope>(s: &'scope Scope<'scope, '_>, f: impl FnOnce() + Send + 'scope) {
     drop(s.spawn(f).unwrap());
@@ -15,7 +15,10 @@ fn a_trace_is_json_with_a_slice_for_every_run() {
     runtime.run(|| {
         scope(|s| {
             for _ in 0..20 {
-                spawn(s, || (0..5).for_each(|_| yield_now().unwrap()));
+                spawn(s, || {
+                    name("yields");
+                    (0..5).for_each(|_| yield_now().unwrap());
+                });
             }
         });
     });
@@ -23,15 +26,21 @@ fn a_trace_is_json_with_a_slice_for_every_run() {
     assert!(!trace.is_empty());
     let json: serde_json::Value = serde_json::from_str(&trace.to_json()).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
-    let name = |event: &serde_json::Value| event["name"].as_str().unwrap().to_string();
-    let is_run =
-        |event: &&serde_json::Value| event["ph"] == "X" && !name(event).starts_with("sleep");
-    let slices = events.iter().filter(is_run).count() as u64;
-    let runs: u64 = runtime.stats().workers.iter().map(|worker| worker.dispatches).sum();
-    // Twenty fibers that yield to others, and the one that spawned them.
-    assert!(runs > 100, "{runs} runs");
-    assert_eq!(slices, runs);
-    assert!(events.iter().all(|event| event["pid"] == 1 && event["tid"].is_u64()));
+    let runs = |then: &str| {
+        let runs = events.iter().filter(|event| event["ph"] == "X" && event["name"] == "yields");
+        runs.filter(|run| run["args"]["then"] == then).count()
+    };
+    assert_eq!(runs("ended"), 20);
+    // Nobody else yields.
+    let yields: u64 = runtime.stats().workers.iter().map(|worker| worker.yields).sum();
+    assert!(yields >= 20, "{yields} yields");
+    assert_eq!(runs("yielded") as u64, yields);
+    // Viewers have a meaning of their own for thread 0, and for one with its process' number.
+    let timed = events.iter().filter(|event| event["ph"] != "M");
+    for event in timed {
+        assert!(event["tid"].as_u64().is_some_and(|thread| thread != 0), "{event}");
+        assert!(event["pid"].is_u64() && event["pid"] != event["tid"], "{event}");
+    }
 }
 
 #[test]
