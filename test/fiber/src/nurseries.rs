@@ -163,11 +163,14 @@ pub fn a_result_is_dropped_on_a_fibers_stack_whenever_its_handle_goes() {
                     let handle = loop {
                         match take.try_recv() {
                             Ok(handle) => break handle,
-                            Err(_) => drop(yield_now()),
+                            Err(_) if yield_now().is_err() => return,
+                            Err(_) => {}
                         }
                     };
                     while !has_begun.swap(false, Ordering::Acquire) {
-                        let _ = yield_now();
+                        if yield_now().is_err() {
+                            return;
+                        }
                     }
                     for _ in 0..round % 32 {
                         core::hint::spin_loop();
