@@ -1,6 +1,6 @@
 //! What a fiber can do to itself: yield, sleep, shield, block.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll};
 use core::time::Duration;
 
@@ -42,10 +42,18 @@ pub fn current_id() -> usize {
 pub fn random() -> u64 {
     match current_worker() {
         Some(worker) => worker.random(),
-        // A thread's clock is as good as any here, multiplied so that every bit of it is in the upper
-        // half.
-        None => Sys::now_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        None => random_of_threads(),
     }
+}
+
+/// SplitMix64, for all threads that are no workers. Not their clock: what is done at a steady pace would
+/// draw numbers at a steady distance.
+fn random_of_threads() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut x = NEXT.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 /// Counts a channel operation of the caller, and lets others run when it has done many in a row.
