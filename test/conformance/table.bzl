@@ -18,7 +18,7 @@ AREAS = {
 }
 
 # Areas in which every requirement has its test.
-DONE = []
+DONE = ["F"]
 
 ROWS = {
     "P1": "one Bazel workspace builds everything",
