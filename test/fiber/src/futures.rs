@@ -310,6 +310,16 @@ pub fn futures_meet_selects_at_a_rendezvous() {
                 assert_eq!(poll(future.as_mut(), &wakes), Poll::Ready(Ok(4)));
             }
         }
+        // Dropped, and no receiver is left: the value comes back.
+        let (alone, last) = bounded::<u32>(0);
+        let mut future = Box::pin(last.recv_async());
+        assert!(poll(future.as_mut(), &wakes).is_pending());
+        let mut set = Select::new();
+        set.send(&alone);
+        let chosen = set.try_select().unwrap();
+        drop(future);
+        drop(last);
+        assert_eq!(chosen.send(&alone, 8), Err(SendError::Disconnected(8)));
         // The select takes its commitment back: the future waits on.
         let mut future = pin!(rx.recv_async());
         assert!(poll(future.as_mut(), &wakes).is_pending());

@@ -89,6 +89,13 @@ impl<T> State<T> {
         Commit::Pair(pair, waker)
     }
 
+    /// Whether a value for the pair `me`, or into the place kept, would find nobody: the last receiver
+    /// is gone, and so is the one of the pair.
+    pub fn is_void(&self, me: usize) -> bool {
+        let is_awaited = |(pair, receiver): &(usize, usize)| *pair == me && *receiver != NOBODY;
+        self.is_abandoned() && !self.pairs.iter().any(is_awaited)
+    }
+
     /// Sends what was committed to: to the receiver of the pair `me`, or into the place kept.
     pub fn fulfil(&mut self, me: usize, value: T) -> Wakers {
         let mut wakers = Wakers::default();

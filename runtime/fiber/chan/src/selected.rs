@@ -70,17 +70,12 @@ impl SelectedOperation<'_> {
         let Chosen::Pair(pair) = self.complete(sender.address()) else {
             return Err(SendError::Disconnected(value));
         };
-        let sent = sender.chan.state.with(|state| match state.is_abandoned() && pair == 0 {
-            true => Err(value),
-            false => Ok(state.fulfil(pair, value)),
+        let (sent, wakers) = sender.chan.state.with(|state| match state.is_void(pair) {
+            true => (Err(value), state.revoke(pair)),
+            false => (Ok(()), state.fulfil(pair, value)),
         });
-        sent.map_or_else(
-            |value| Err(SendError::Disconnected(value)),
-            |wakers| {
-                wakers.wake();
-                Ok(())
-            },
-        )
+        wakers.wake();
+        sent.map_err(SendError::Disconnected)
     }
 }
 
