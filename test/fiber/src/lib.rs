@@ -94,6 +94,8 @@ macro_rules! cases {
                 one_fiber_is_cancelled_and_its_sibling_is_not
                 a_wait_for_a_fiber_that_is_interrupted_loses_no_result
                 a_shield_masks_the_cancellation
+                a_shield_within_a_shield_leaves_the_outer_one
+                a_mutex_in_a_shield_is_waited_for_by_who_is_cancelled
                 a_deadline_cancels_and_an_inner_nursery_passes_it_on
                 a_deadline_that_is_not_met_does_nothing
                 a_later_deadline_replaces_an_earlier_one

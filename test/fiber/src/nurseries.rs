@@ -7,7 +7,9 @@ use core::time::Duration;
 
 use fiber_chan::{bounded, unbounded};
 use fiber_nursery::{JoinError, Nursery, nursery, spawn};
-use fiber_rt::{Cancelled, Runtime, What, is_cancelled, scope, shield, sleep, yield_now};
+use fiber_rt::{
+    Cancelled, Mutex, Runtime, Thread, What, is_cancelled, scope, shield, sleep, yield_now,
+};
 
 use crate::{runtime, scaled};
 
@@ -281,6 +283,73 @@ pub fn a_shield_masks_the_cancellation() {
                 sleep(Duration::from_millis(5)).unwrap();
                 n.cancel();
                 assert_eq!(fiber.join().unwrap(), (Ok(()), Err(Cancelled)));
+            });
+        });
+    }
+}
+
+/// Long enough for whoever could run.
+fn let_others_run() {
+    for _ in 0..100 {
+        yield_now().unwrap();
+        Thread::pause();
+    }
+}
+
+pub fn a_shield_within_a_shield_leaves_the_outer_one() {
+    for runtime in runtimes() {
+        let waits = || runtime.dump().fibers.iter().any(|fiber| fiber.waits_for == What::Receive);
+        runtime.run(|| {
+            nursery(|n| {
+                let (go, gone) = bounded::<u32>(0);
+                let fiber = n.spawn(move || {
+                    let inner = shield(|| (shield(|| gone.recv()), gone.recv()));
+                    (inner, sleep(LONG))
+                });
+                while !waits() {
+                    yield_now().unwrap();
+                }
+                fiber.cancel();
+                let_others_run();
+                assert!(waits(), "the inner shield has ended the outer one");
+                go.send(1).unwrap();
+                while !waits() {
+                    yield_now().unwrap();
+                }
+                let_others_run();
+                assert!(waits(), "the inner shield has ended the outer one");
+                go.send(2).unwrap();
+                assert_eq!(fiber.join().unwrap(), ((Ok(1), Ok(2)), Err(Cancelled)));
+            });
+        });
+    }
+}
+
+pub fn a_mutex_in_a_shield_is_waited_for_by_who_is_cancelled() {
+    for runtime in runtimes() {
+        let (mutex, has_entered) = (&Mutex::new(0), &AtomicBool::new(false));
+        let waits = || runtime.dump().fibers.iter().any(|fiber| fiber.waits_for == What::Mutex);
+        runtime.run(|| {
+            nursery(|n| {
+                let mut guard = mutex.lock();
+                let fiber = n.spawn(|| {
+                    shield(|| {
+                        let mut guard = mutex.lock();
+                        has_entered.store(true, Ordering::Relaxed);
+                        *guard *= 10;
+                    });
+                });
+                while !waits() {
+                    yield_now().unwrap();
+                }
+                fiber.cancel();
+                // If it takes the cancellation for the lock, it enters meanwhile.
+                let_others_run();
+                assert!(!has_entered.load(Ordering::Relaxed), "two have the lock");
+                *guard = 1;
+                drop(guard);
+                fiber.join().unwrap();
+                assert_eq!(*mutex.lock(), 10);
             });
         });
     }

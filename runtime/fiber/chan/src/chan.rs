@@ -110,14 +110,20 @@ impl<T> Chan<T> {
                     taken = state.take(me);
                     if taken.is_none() {
                         node.value.wait.set(wait);
-                        // SAFETY: whoever completes the wait takes it out, and within a shield
-                        // nothing else ends it.
+                        // SAFETY: out of the list before this turn ends: taken by whoever completes
+                        // the wait, or by `unlink`.
                         unsafe { state.takers.push(&node) };
                     }
                     taken.is_none()
                 })
             };
-            shield(|| wait(What::Receive, self.address(), None, publish, |_| {}));
+            let unlink = |outcome| {
+                if outcome != Outcome::Data(0) {
+                    // SAFETY: if it is linked, then here.
+                    self.state.with(|state| unsafe { state.takers.remove(&node) });
+                }
+            };
+            shield(|| wait(What::Receive, self.address(), None, publish, unlink));
             if let Some(taken) = taken {
                 return taken;
             }

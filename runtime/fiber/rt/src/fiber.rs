@@ -9,8 +9,9 @@ use fiber_core::Outcome;
 pub use crate::time::{Cancelled, Instant};
 
 use crate::frame::{Frame, Switch};
+use crate::shield::shield_at;
 use crate::substrate::{Substrate, Sys};
-use crate::wait::{check, current_frame, current_worker, wait};
+use crate::wait::{current_frame, current_worker, wait};
 use crate::what::What;
 use crate::worker::current_fiber;
 
@@ -104,18 +105,7 @@ pub fn is_cancelled() -> bool {
 
 /// Runs `f` with waits that do not see a cancellation.
 pub fn shield<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore;
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            if let Some(frame) = current_fiber() {
-                let _ = check(frame.word.set_shield(false));
-            }
-        }
-    }
-    let was_shielded =
-        current_fiber().is_none_or(|frame| check(frame.word.set_shield(true)) == Some(true));
-    let _restore = (!was_shielded).then_some(Restore);
-    f()
+    shield_at(current_fiber().map(|frame| &frame.word), f)
 }
 
 /// Runs `f`, which blocks its thread: another worker takes over what this one has queued, and what

@@ -36,6 +36,7 @@ mod members;
 mod mutex;
 mod planted;
 mod polled;
+mod shield;
 mod time;
 mod what;
 

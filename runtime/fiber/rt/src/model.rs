@@ -17,6 +17,7 @@ use fiber_core::{
 
 use crate::last_waker::LastWaker;
 use crate::planted::{Defect, is_any, is_planted};
+use crate::shield::shield_at;
 use crate::time::Cancelled;
 use crate::what::What;
 
@@ -61,7 +62,9 @@ pub(crate) fn take_future_frame() -> &'static Frame {
 pub(crate) fn give_future_frame(_: &'static Frame) {}
 
 pub(crate) fn check<T>(result: Result<T, Misuse>) -> Option<T> {
-    assert!(result.is_ok(), "the state word was moved by a stranger");
+    // A model that has failed unwinds through here, in whatever state it is.
+    let is_good = result.is_ok() || std::thread::panicking();
+    assert!(is_good, "the state word was moved by a stranger");
     result.ok()
 }
 
@@ -239,12 +242,7 @@ pub fn random() -> u64 {
 /// As the real one.
 pub fn shield<R>(f: impl FnOnce() -> R) -> R {
     let word = &current_frame().word;
-    let was_shielded = is_planted(Defect::ShieldsNothing) || word.set_shield(true) == Ok(true);
-    let result = f();
-    if !was_shielded {
-        let _ = word.set_shield(false);
-    }
-    result
+    shield_at((!is_planted(Defect::ShieldsNothing)).then_some(word), f)
 }
 
 /// No budget.

@@ -100,8 +100,9 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         if !self.try_acquire() {
-            // Within a shield the wait ends with the lock and nothing else.
-            let _ = shield(|| self.acquire());
+            // Within a shield the wait ends with the lock and nothing else; whoever has a guard has the
+            // lock, whatever may have ended a wait.
+            while shield(|| self.acquire()).is_err() {}
         }
         self.guard()
     }
