@@ -96,6 +96,7 @@ macro_rules! cases {
                 a_shield_masks_the_cancellation
                 a_shield_within_a_shield_leaves_the_outer_one
                 a_mutex_in_a_shield_is_waited_for_by_who_is_cancelled
+                a_nursery_in_a_shield_waits_for_its_fibers_when_its_owner_is_cancelled
                 a_deadline_cancels_and_an_inner_nursery_passes_it_on
                 a_deadline_that_is_not_met_does_nothing
                 a_later_deadline_replaces_an_earlier_one

@@ -355,6 +355,32 @@ pub fn a_mutex_in_a_shield_is_waited_for_by_who_is_cancelled() {
     }
 }
 
+pub fn a_nursery_in_a_shield_waits_for_its_fibers_when_its_owner_is_cancelled() {
+    for runtime in runtimes() {
+        let is_left = &AtomicBool::new(false);
+        let waits = || runtime.dump().fibers.iter().any(|fiber| fiber.waits_for == What::Scope);
+        runtime.run(|| {
+            nursery(|n| {
+                let (go, gone) = bounded::<u32>(0);
+                let owner = n.spawn(move || {
+                    let mut got = None;
+                    shield(|| nursery(|inner| _ = inner.spawn(|| got = gone.recv().ok())));
+                    is_left.store(true, Ordering::Relaxed);
+                    got
+                });
+                while !waits() {
+                    yield_now().unwrap();
+                }
+                owner.cancel();
+                let_others_run();
+                assert!(!is_left.load(Ordering::Relaxed), "a fiber has outlived its nursery");
+                go.send(1).unwrap();
+                assert_eq!(owner.join().unwrap(), Some(1));
+            });
+        });
+    }
+}
+
 pub fn a_deadline_cancels_and_an_inner_nursery_passes_it_on() {
     for runtime in runtimes() {
         runtime.run(|| {

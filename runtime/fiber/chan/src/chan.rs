@@ -195,7 +195,8 @@ impl<T> Chan<T> {
 
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         loop {
-            let me = 0u8;
+            // Aligned: an id is even.
+            let me = 0_usize;
             let me = ptr::from_ref(&me).addr();
             return match self.state.with(|state| state.recv(me)) {
                 Got::Value(value, waker) => {

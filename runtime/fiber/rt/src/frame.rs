@@ -205,3 +205,26 @@ pub(crate) fn for_each_frame(mut f: impl FnMut(&'static Frame)) {
     let groups = FRAMES.with(|frames| frames.groups.clone());
     groups.into_iter().flatten().for_each(&mut f);
 }
+
+#[cfg(test)]
+impl Frame {
+    /// A fiber of `shared` that is runnable, with nothing to run.
+    pub fn runnable(shared: *const Shared) -> &'static Self {
+        let frame = take_frame();
+        frame.shared.store(shared.cast_mut(), Ordering::Relaxed);
+        let _ = crate::wait::check(frame.word.start());
+        frame
+    }
+
+    /// Ends such a fiber, which was taken out of its queue.
+    pub fn end_queued(&'static self) {
+        use crate::wait::check;
+        self.ownership.take(0, &self.word);
+        let _ = check(self.word.dispatch());
+        self.ownership.leave(0);
+        let _ = check(self.word.finish(true));
+        let _ = check(self.word.recycle());
+        self.shared.store(ptr::null_mut(), Ordering::Relaxed);
+        give_frame(self);
+    }
+}

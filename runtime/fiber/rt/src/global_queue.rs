@@ -86,3 +86,37 @@ impl GlobalQueue {
         first
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::runtime::Runtime;
+    use crate::substrate::{Substrate, Sys};
+    use crate::worker;
+
+    /// A fiber that was published from outside may end, and its runtime go, before whoever published it
+    /// has come back.
+    #[test]
+    fn a_runtime_stays_for_those_who_publish_from_outside() {
+        let shared = Arc::new(Runtime::builder().elastic(false).shared(1, 64 << 10));
+        let frame = Frame::runnable(Arc::as_ptr(&shared));
+        let count = std::thread::scope(|scope| {
+            shared.global.ends.with(|_| {
+                scope.spawn(|| worker::enqueue(frame));
+                while shared.injected.load(Ordering::Relaxed) == 0 {
+                    Sys::relax();
+                }
+                Arc::strong_count(&shared)
+            })
+        });
+        assert_eq!(count, 2, "the other thread was in what may have gone");
+        assert_eq!(Arc::strong_count(&shared), 1);
+        let queued = shared.global.pop(0, |_| {});
+        assert!(queued.is_some_and(|queued| ptr::eq(queued, frame)));
+        frame.end_queued();
+    }
+}

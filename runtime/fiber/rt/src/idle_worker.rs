@@ -180,13 +180,10 @@ impl Worker {
 mod tests {
     extern crate std;
 
-    use core::ptr;
     use std::vec::Vec;
 
     use super::*;
-    use crate::frame::{give_frame, take_frame};
     use crate::runtime::Runtime;
-    use crate::wait::check;
 
     /// Slot and queue are full of fibers; the other worker sleeps, and is the only one who could come.
     #[test]
@@ -196,9 +193,7 @@ mod tests {
         worker.adopt(&shared);
         let frames: Vec<_> = (0..5)
             .map(|_| {
-                let frame = take_frame();
-                frame.shared.store(ptr::from_ref(&shared).cast_mut(), Ordering::Relaxed);
-                check(frame.word.start()).unwrap();
+                let frame = Frame::runnable(&raw const shared);
                 worker.enqueue_next(frame);
                 frame.as_ptr()
             })
@@ -213,13 +208,7 @@ mod tests {
         let mut handed = Vec::new();
         while let Some(frame) = shared.global.pop(0, |_| {}) {
             handed.push(frame.as_ptr());
-            frame.ownership.take(0, &frame.word);
-            check(frame.word.dispatch()).unwrap();
-            frame.ownership.leave(0);
-            check(frame.word.finish(true)).unwrap();
-            check(frame.word.recycle()).unwrap();
-            frame.shared.store(ptr::null_mut(), Ordering::Relaxed);
-            give_frame(frame);
+            frame.end_queued();
         }
         // The slot's first, then the queue in order.
         assert_eq!(handed, [frames[4], frames[0], frames[1], frames[2], frames[3]]);

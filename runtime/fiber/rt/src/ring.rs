@@ -19,7 +19,7 @@ use capos_rt::serve::Call;
 use fiber_core::Outcome;
 use schema_wire::{Encode, Reply, Served, Transfer, Transport};
 
-use crate::fiber::shield;
+use crate::shield::wait_in_any_case;
 use crate::substrate::capos::{Operation, Port, Stage, run};
 use crate::wait::{Wait, current_worker, wait};
 use crate::what::What;
@@ -50,7 +50,7 @@ pub fn submit(sqe: Sqe, payload: &[u64], words: &mut [u64; INLINE_WORDS]) -> Res
             Stage::UnderWay => {
                 shared.kick(index);
                 let link = |wait: &Wait| port.set_wait(&operation, wait) != Stage::Done;
-                let _ = shield(|| wait_at(port, &operation, link));
+                wait_in_any_case(|| wait_at(port, &operation, link));
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::fiber::shield;
 use crate::handle::{Handle, JoinError};
 use crate::runtime::Shared;
 use crate::scope::{Scope, SpawnError};
+use crate::shield::wait_in_any_case;
 use crate::substrate::{PanicPayload, Substrate, Sys};
 use crate::worker::current_fiber;
 
@@ -73,7 +74,7 @@ fn shield_join<T>(handle: Handle<'_, T>) -> Result<T, JoinError> {
 impl Scope<'static, 'static> {
     /// As `leave`, but what handles hold stays theirs: they keep the root alive.
     fn leave_root(&self) -> Option<PanicPayload> {
-        shield(|| self.wait_for_last());
+        wait_in_any_case(|| self.wait_for_last());
         self.members.with(|members| members.rest.panic.take())
     }
 }

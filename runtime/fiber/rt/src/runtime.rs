@@ -277,6 +277,18 @@ impl Shared {
         }
     }
 
+    /// The runtime, kept from going.
+    ///
+    /// # Safety
+    /// It is there, as [`Builder::build`] made it.
+    pub unsafe fn kept(shared: *const Self) -> Arc<Self> {
+        // SAFETY: by the caller, it is in an Arc.
+        unsafe {
+            Arc::increment_strong_count(shared);
+            Arc::from_raw(shared)
+        }
+    }
+
     /// Puts a runnable fiber into the global queue and sees that somebody comes for it.
     pub fn inject(&self, frame: &'static Frame) {
         frame.ownership.publish(&frame.word);

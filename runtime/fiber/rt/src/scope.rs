@@ -20,13 +20,13 @@ use alloc::vec::Vec;
 
 use fiber_core::{CancelVerdict, Outcome, State as FiberState};
 
-use crate::fiber::shield;
 use crate::frame::{Frame, frame_at};
 use crate::handle::Handle;
 use crate::lock::SpinLock;
 use crate::members::{self, DropResult, Members};
 use crate::packet::{Packet, drop_packet, prepare, prepare_drop};
 use crate::runtime::Shared;
+use crate::shield::wait_in_any_case;
 use crate::substrate::{PanicPayload, Substrate, Sys, SystemError};
 use crate::wait::{Wait, check, publish};
 use crate::worker::{self, Worker, bump, current_fiber};
@@ -291,7 +291,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     fn leave(&self) -> Option<PanicPayload> {
         if self.wait_for_last() == Some(Outcome::Cancelled) {
             self.cancel();
-            shield(|| self.wait_for_last());
+            wait_in_any_case(|| self.wait_for_last());
         }
         loop {
             // Also waits for the lock of whoever ended last to be free.

@@ -18,3 +18,10 @@ pub(crate) fn shield_at<R>(word: Option<&'static StateWord>, f: impl FnOnce() ->
     let _restore = unshielded.map(Restore);
     f()
 }
+
+/// Waits until what is waited for has happened, again and again if need be: for waits whose end the memory
+/// of others hangs on.
+#[cfg(not(loom))]
+pub(crate) fn wait_in_any_case(mut wait: impl FnMut() -> Option<fiber_core::Outcome>) {
+    while crate::fiber::shield(&mut wait) == Some(fiber_core::Outcome::Cancelled) {}
+}

@@ -50,11 +50,8 @@ impl Runtime {
 /// The runtime of the fiber that runs.
 fn current_shared() -> Option<Arc<Shared>> {
     let shared = current_fiber()?.shared.load(Ordering::Relaxed);
-    // SAFETY: a fiber's runtime is there while it runs, in an Arc as every runtime is.
-    unsafe {
-        Arc::increment_strong_count(shared);
-        Some(Arc::from_raw(shared))
-    }
+    // SAFETY: a fiber's runtime is there while it runs.
+    Some(unsafe { Shared::kept(shared) })
 }
 
 impl Future for Sleep {

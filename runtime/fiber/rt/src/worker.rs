@@ -124,8 +124,9 @@ pub(crate) fn enqueue(frame: &'static Frame) {
     let shared = frame.shared.load(Ordering::Relaxed);
     match current() {
         Some(worker) if ptr::eq(worker.publishes_for.get(), shared) => worker.enqueue_next(frame),
-        // SAFETY: a runtime lives as long as its fibers.
-        _ => unsafe { &*shared }.inject(frame),
+        // Once it is published it may run to its end, and its runtime may go with it.
+        // SAFETY: a runtime lives as long as its fibers, and this one is not published yet.
+        _ => unsafe { Shared::kept(shared) }.inject(frame),
     }
 }
 
