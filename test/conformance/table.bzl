@@ -650,6 +650,7 @@ PROOFS = {
         "//runtime/fiber/chan:fiber_chan_drops",
         "//runtime/fiber/chan:fiber_chan_futures",
         "//runtime/fiber/rt:fiber_rt_locks",
+        "//runtime/fiber/rt:fiber_rt_timers",
     ],
     "F7": [
         "//runtime/fiber/core:fiber_core_word_table",

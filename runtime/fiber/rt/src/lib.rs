@@ -53,6 +53,8 @@ pub use planted::is_planted;
 pub use planted::plant;
 pub use polled::PolledWait;
 pub use time::{Cancelled, Instant};
+#[cfg(loom)]
+pub use timer::{Timer, Timers};
 pub use what::What;
 
 #[cfg(loom)]
@@ -64,7 +66,7 @@ use model as wait;
 #[cfg(loom)]
 pub use model::{
     ModelFiber, Start, Wait, Waker, consume_budget, current_id, poll_budget, random, shield, wait,
-    wait_unless,
+    wait_timed, wait_unless,
 };
 
 #[cfg(not(loom))]
@@ -91,7 +93,6 @@ mod ownership;
 mod packet;
 #[cfg(not(loom))]
 mod pool;
-#[cfg(not(loom))]
 mod prefetch;
 #[cfg(target_os = "none")]
 pub mod ring;
@@ -110,7 +111,6 @@ mod stacks_macro;
 mod substrate;
 #[cfg(not(loom))]
 mod thread;
-#[cfg(not(loom))]
 mod timer;
 #[cfg(not(loom))]
 mod trace;
@@ -118,7 +118,6 @@ mod trace;
 mod trace_json;
 #[cfg(not(loom))]
 mod wait;
-#[cfg(not(loom))]
 mod wheel;
 #[cfg(not(loom))]
 mod worker;

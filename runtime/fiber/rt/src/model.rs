@@ -9,7 +9,7 @@ use core::task::{Context, Poll};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
-use abi_sync::thread;
+use abi_sync::{CheckedCell, thread};
 use fiber_core::{
     CancelVerdict, CommitVerdict, Misuse, Outcome, OutcomeCell, ParkVerdict, State, StateWord,
     Ticket, WakeVerdict, Word,
@@ -19,6 +19,7 @@ use crate::last_waker::LastWaker;
 use crate::planted::{Defect, is_any, is_planted};
 use crate::shield::shield_at;
 use crate::time::Cancelled;
+use crate::timer::{Timer, Timers};
 use crate::what::What;
 
 /// What is known of a fiber, which is a thread of the model. Never freed, as the real one.
@@ -29,13 +30,25 @@ pub(crate) struct Frame {
     thread: OnceLock<thread::Thread>,
     /// If it is a future's.
     last_waker: Option<LastWaker>,
+    /// For its deadlines. By the thread itself.
+    timer: OnceCell<Timer>,
 }
+
+// SAFETY: the timer is the thread's own, and in a wheel only reached under that one's lock.
+unsafe impl Sync for Frame {}
+// SAFETY: as for Sync.
+unsafe impl Send for Frame {}
 
 impl Frame {
     fn new(last_waker: Option<LastWaker>) -> &'static Self {
         let running = Word::compose(State::Running, Ticket::new(0), false, false);
         let word = StateWord::starting_at(running);
-        Box::leak(Box::new(Self { word, thread: OnceLock::new(), last_waker }))
+        Box::leak(Box::new(Self {
+            word,
+            thread: OnceLock::new(),
+            last_waker,
+            timer: OnceCell::new(),
+        }))
     }
 
     /// Lets whoever waits go on, which has been made runnable by the caller.
@@ -113,11 +126,29 @@ impl ModelFiber {
 pub struct Wait {
     outcome: OutcomeCell,
     waker: Waker,
+    /// Read by whoever looks at the wait and written when it goes: a look that nothing orders before
+    /// that is found. Not a part of the wait, so that it is there for one that is late.
+    life: &'static CheckedCell<()>,
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl Wait {
     pub(crate) fn of(frame: &'static Frame, ticket: Ticket) -> Self {
-        Self { outcome: OutcomeCell::new(), waker: Waker { frame, ticket } }
+        let life = Box::leak(Box::new(CheckedCell::new(())));
+        Self { outcome: OutcomeCell::new(), waker: Waker { frame, ticket }, life }
+    }
+
+    /// Nobody looks at it any more.
+    fn end(&self) {
+        // A model that has failed unwinds through here.
+        if !std::thread::panicking() {
+            self.life.update(|()| {});
+        }
     }
 
     pub(crate) fn settle(&self) -> Outcome {
@@ -127,16 +158,23 @@ impl Wait {
     /// Decides the outcome; false if it was decided before.
     #[must_use]
     pub fn decide(&self, outcome: Outcome) -> bool {
+        self.life.get();
         self.outcome.decide(outcome)
     }
 
     /// Whether the outcome is open.
     pub fn is_open(&self) -> bool {
+        self.life.get();
         self.outcome.get().is_none()
+    }
+
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.outcome.get() == Some(Outcome::Timeout)
     }
 
     /// Whom to wake.
     pub fn waker(&self) -> Waker {
+        self.life.get();
         self.waker
     }
 }
@@ -156,6 +194,9 @@ impl Waker {
         }
     }
 
+    /// There is no cache here.
+    pub(crate) fn prefetch(self) {}
+
     pub(crate) fn wake_quietly(self) {
         let _ = self.frame.word.wake(self.ticket);
     }
@@ -169,14 +210,7 @@ pub fn wait(
     publish: impl FnOnce(&Wait) -> bool,
     unlink: impl FnOnce(Outcome),
 ) -> Option<Outcome> {
-    let attempt = |start: &Start| match start.begin() {
-        Some(wait) if !publish(wait) => {
-            let _ = wait.waker.frame.word.abort_park();
-            Some(())
-        }
-        _ => None,
-    };
-    wait_unless(what, at, deadline_ns, attempt, unlink).err()
+    wait_unless(what, at, deadline_ns, |start| start.publish(publish), unlink).err()
 }
 
 /// As the real one.
@@ -187,17 +221,38 @@ pub fn wait_unless<R>(
     attempt: impl FnOnce(&Start) -> Option<R>,
     unlink: impl FnOnce(Outcome),
 ) -> Result<R, Outcome> {
-    let start = Start(OnceCell::new());
-    if let Some(result) = attempt(&start) {
-        return Ok(result);
-    }
-    let Some(wait) = start.0.get() else { return Err(Outcome::Cancelled) };
-    let word = &wait.waker.frame.word;
-    if deadline_ns.is_some() && wait.decide(Outcome::Timeout) {
-        let _ = word.abort_park();
-        unlink(Outcome::Timeout);
-        return Err(Outcome::Timeout);
-    }
+    wait_by(attempt, unlink, |wait| {
+        if deadline_ns.is_some() && wait.decide(Outcome::Timeout) {
+            let _ = wait.waker.frame.word.abort_park();
+        } else {
+            park(&wait.waker.frame.word);
+        }
+    })
+}
+
+/// As [`wait`], with a deadline that is in a wheel of `timers`, as a fiber's is.
+pub fn wait_timed(
+    timers: &Timers,
+    deadline_ns: u64,
+    publish: impl FnOnce(&Wait) -> bool,
+    unlink: impl FnOnce(Outcome),
+) -> Option<Outcome> {
+    let parked = wait_by(
+        |start| start.publish(publish),
+        unlink,
+        |wait| {
+            let frame = wait.waker.frame;
+            let timer = frame.timer.get_or_init(Timer::idle);
+            // SAFETY: a frame's timer stays where it is. Nobody sleeps who would have to be woken.
+            let insert = || _ = unsafe { timers.insert_quietly(0, timer, deadline_ns) };
+            timers.park_until(timer, wait, insert, || park(&frame.word));
+        },
+    );
+    parked.err()
+}
+
+/// Parks until woken or cancelled.
+fn park(word: &StateWord) {
     if word.commit_park() == Ok(CommitVerdict::Parked) {
         while word.load().state() == State::Parked {
             // A mutant waits for ever by looking again and again, which loom ends in good order; a
@@ -206,6 +261,21 @@ pub fn wait_unless<R>(
         }
         let _ = word.dispatch();
     }
+}
+
+/// What all waits have in common; `park` gives the CPU up until the wait is ended.
+fn wait_by<R>(
+    attempt: impl FnOnce(&Start) -> Option<R>,
+    unlink: impl FnOnce(Outcome),
+    park: impl FnOnce(&'static Wait),
+) -> Result<R, Outcome> {
+    let start = Start(OnceCell::new());
+    if let Some(result) = attempt(&start) {
+        return Ok(result);
+    }
+    let Some(wait) = start.0.get() else { return Err(Outcome::Cancelled) };
+    let word = &wait.waker.frame.word;
+    park(wait);
     let is_forced = is_planted(Defect::CancelsWithoutDeciding) && word.load().sees_cancel();
     let outcome = if is_forced { Outcome::Cancelled } else { wait.settle() };
     assert!(outcome != Outcome::Cancelled || word.load().sees_cancel(), "woken without an outcome");
@@ -213,16 +283,31 @@ pub fn wait_unless<R>(
     Err(outcome)
 }
 
-/// Where a wait is, once it has begun.
-pub struct Start(OnceCell<Wait>);
+/// Where a wait is, once it has begun. Its memory stays, for one that looks when it is late.
+pub struct Start(OnceCell<&'static Wait>);
+
+impl Drop for Start {
+    fn drop(&mut self) {
+        if let Some(wait) = self.0.get() {
+            wait.end();
+        }
+    }
+}
 
 impl Start {
+    /// Begins a wait and publishes it; `Some` if nothing is waited for.
+    fn publish(&self, publish: impl FnOnce(&Wait) -> bool) -> Option<()> {
+        let wait = self.begin().filter(|wait| !publish(wait))?;
+        let _ = wait.waker.frame.word.abort_park();
+        Some(())
+    }
+
     /// As the real one.
     pub fn begin(&self) -> Option<&Wait> {
         let frame = current_frame();
         frame.thread.get_or_init(thread::current);
         let Ok(ParkVerdict::Parking(ticket)) = frame.word.begin_park() else { return None };
-        let wait = Wait::of(frame, ticket);
+        let wait = Box::leak(Box::new(Wait::of(frame, ticket)));
         Some(self.0.get_or_init(|| wait))
     }
 }

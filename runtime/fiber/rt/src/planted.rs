@@ -43,6 +43,14 @@ pub enum Defect {
     DropsWhatWasTaken,
     /// A channel is drained although a future may still give a value back.
     ForgetsWhatIsInHand,
+    /// A wait that has ended otherwise leaves its timer in the wheel.
+    LeavesItsTimer,
+    /// Whoever fires timers ends their waits after the wheel's lock.
+    EndsWaitsUnlocked,
+    /// Whoever takes a timer out does not wait for its function to return.
+    WaitsForNoTimer,
+    /// The keeper looks for deadlines without a fence after it has said that it is.
+    KeepsWithoutAFence,
 }
 
 /// Whether the model that runs has planted `defect`.

@@ -7,16 +7,15 @@
 //! batch. What is left stays due, for the next who looks: a worker that has run what the batch woke, or
 //! another one that has nothing to do.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-
 use alloc::boxed::Box;
 
+use abi_sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use fiber_core::Outcome;
 
 use crate::lock::SpinLock;
-use crate::substrate::{Substrate, Sys};
-use crate::wait::Waker;
-pub(crate) use crate::wheel::Timer;
+use crate::planted::{Defect, is_planted};
+use crate::wait::{Wait, Waker};
+pub use crate::wheel::Timer;
 use crate::wheel::{BATCH, Due, Wheel};
 
 /// A tick is 2¹⁵ ns, about 33 µs: a timer is late by that at most, before scheduling.
@@ -37,13 +36,14 @@ struct Shard {
 }
 
 /// The timers of a runtime.
-pub(crate) struct Timers {
+pub struct Timers {
     shards: Box<[Shard]>,
     /// The sleeping worker that looks, plus one.
     keeper: AtomicUsize,
 }
 
 impl Timers {
+    /// None, for so many workers.
     pub fn new(workers: usize, now_ns: u64) -> Self {
         let shard = |_| Shard {
             wheel: SpinLock::new(Wheel::new(now_ns >> TICK_SHIFT)),
@@ -72,8 +72,10 @@ impl Timers {
         if !is_keeper {
             return None;
         }
-        // Pairs with the fence in `insert`: either it sees the keeper or this sees its deadline.
-        fence(Ordering::SeqCst);
+        // Pairs with the fence in `insert_quietly`: either it sees the keeper or this sees its deadline.
+        if !is_planted(Defect::KeepsWithoutAFence) {
+            fence(Ordering::SeqCst);
+        }
         match self.next_ns() {
             NEVER => None,
             next => Some(next),
@@ -134,8 +136,26 @@ impl Timers {
     /// whoever inserted it, with no lock held.
     pub fn remove_and_wait(&self, timer: &Timer) {
         self.remove(timer);
-        while timer.0.value.is_firing() {
-            Sys::relax();
+        while timer.0.value.is_firing() && !is_planted(Defect::WaitsForNoTimer) {
+            relax();
+        }
+    }
+
+    /// Parks the caller by `park` until `wait` is ended, with `timer`, its own, in a wheel meanwhile:
+    /// `insert` puts it there. Out of it again, nobody looks at the wait because of the timer.
+    pub fn park_until(
+        &self,
+        timer: &'static Timer,
+        wait: &Wait,
+        insert: impl FnOnce(),
+        park: impl FnOnce(),
+    ) {
+        timer.set_wake(wait);
+        insert();
+        park();
+        // Whoever fired it took it out of the wheel before deciding so.
+        if !wait.has_timed_out() && !is_planted(Defect::LeavesItsTimer) {
+            self.remove(timer);
         }
     }
 
@@ -185,26 +205,50 @@ impl Timers {
     }
 }
 
+/// Lets others run, for whoever waits for another one to be done.
+fn relax() {
+    #[cfg(not(loom))]
+    <crate::substrate::Sys as crate::substrate::Substrate>::relax();
+    #[cfg(loom)]
+    abi_sync::spin_hint();
+}
+
+/// Ends the waits that are due. Under the lock of their wheel.
+fn end_waits(due: &[Due; BATCH], wakers: &mut [Option<Waker>; BATCH]) {
+    for (due, waker) in due.iter().zip(wakers) {
+        let Due::Wait(wait) = due else { continue };
+        // SAFETY: null, or a wait whose waiter takes its timer out before the wait ends, which needs
+        // the lock.
+        let Some(wait) = (unsafe { wait.as_ref() }) else { continue };
+        let its = wait.waker();
+        its.prefetch();
+        if wait.decide(Outcome::Timeout) {
+            *waker = Some(its);
+        }
+    }
+}
+
+impl core::fmt::Debug for Timers {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "timers of {} workers", self.shards.len())
+    }
+}
+
 impl Shard {
     fn fire(&self, tick: u64) {
         let mut wakers: [Option<Waker>; BATCH] = [None; BATCH];
         let mut due = [Due::Nothing; BATCH];
         self.wheel.with(|wheel| {
             wheel.advance(tick, &mut due);
-            for (due, waker) in due.iter().zip(&mut wakers) {
-                let Due::Wait(wait) = due else { continue };
-                // SAFETY: null, or a wait whose waiter takes its timer out before the wait ends,
-                // which needs the lock.
-                let Some(wait) = (unsafe { wait.as_ref() }) else { continue };
-                let its = wait.waker();
-                its.prefetch();
-                if wait.decide(Outcome::Timeout) {
-                    *waker = Some(its);
-                }
+            if !is_planted(Defect::EndsWaitsUnlocked) {
+                end_waits(&due, &mut wakers);
             }
             let next = wheel.next_tick().map_or(NEVER, |tick| tick << TICK_SHIFT);
             self.next_ns.store(next, Ordering::Relaxed);
         });
+        if is_planted(Defect::EndsWaitsUnlocked) {
+            end_waits(&due, &mut wakers);
+        }
         wakers.into_iter().flatten().for_each(Waker::wake);
         for due in due {
             if let Due::Call(entry) = due {
@@ -215,10 +259,10 @@ impl Shard {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use core::sync::atomic::AtomicUsize;
+    use crate::substrate::{Substrate, Sys};
 
     const MS: u64 = 1_000_000;
 

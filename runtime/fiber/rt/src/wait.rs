@@ -50,6 +50,12 @@ impl Wait {
         self.outcome.get().is_none()
     }
 
+    /// Whether its deadline ended it.
+    #[inline]
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.outcome.get() == Some(Outcome::Timeout)
+    }
+
     /// Whom to wake, after the lock, by whoever decided the outcome.
     #[inline]
     pub fn waker(&self) -> Waker {
@@ -297,14 +303,9 @@ fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> O
             // SAFETY: a fiber runs, so its runtime is there.
             let shared = unsafe { &*frame.shared.load(Ordering::Relaxed) };
             let timer = frame.timer;
-            timer.set_wake(wait);
-            // SAFETY: the timer is out of the wheel before this block ends.
-            unsafe { shared.insert_timer(timer, deadline_ns) };
-            frame.suspend(Switch::Park);
-            // Whoever fired it took it out of the wheel before deciding so.
-            if wait.outcome.get() != Some(Outcome::Timeout) {
-                shared.timers.remove(timer);
-            }
+            // SAFETY: a frame's timer stays where it is.
+            let insert = || unsafe { shared.insert_timer(timer, deadline_ns) };
+            shared.timers.park_until(timer, wait, insert, || frame.suspend(Switch::Park));
         }
     }
     wait.settle()

@@ -5,7 +5,8 @@
 //! wheel when the hand comes to its slot. Insertion and removal touch one slot.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+
+use abi_sync::atomic::{AtomicBool, Ordering};
 
 use crate::list::{List, Node};
 use crate::prefetch::prefetch;
@@ -73,7 +74,7 @@ impl Entry {
 }
 
 /// A timer; it stays where it is while it is in the wheel.
-pub(crate) struct Timer(pub Node<Entry>);
+pub struct Timer(pub(crate) Node<Entry>);
 
 impl Timer {
     fn new(action: Action) -> Self {
@@ -100,6 +101,12 @@ impl Timer {
     /// Calls `f(data)` when due.
     pub fn call(f: unsafe fn(*const ()), data: *const ()) -> Self {
         Self::new(Action::Call(f, data))
+    }
+}
+
+impl core::fmt::Debug for Timer {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("Timer")
     }
 }
 
@@ -250,7 +257,7 @@ impl Wheel {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     extern crate std;
 
