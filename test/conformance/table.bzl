@@ -730,6 +730,8 @@ PROOFS = {
         "//test/fiber:linux",
         "//test/qemu/fiber:fiber_4r_release",
         "//runtime/fiber/chan:fiber_chan_cancel",
+        "//runtime/fiber/rt:fiber_rt_locks",
+        "//runtime/fiber/rt:fiber_rt_timers",
     ],
     "U4": [
         "//kernel/smp/trace:smp_trace_buffer",

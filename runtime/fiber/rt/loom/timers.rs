@@ -1,4 +1,5 @@
-//! Deadlines against completions and cancellations: a wait has one end, and nobody looks at it after that.
+//! Deadlines against completions and cancellations, of fibers and of threads: a wait has one end, and nobody
+//! looks at it after that.
 //!
 //! Timers, wheels and the way a fiber waits with one are the real ones. Every wait of a model says when it
 //! goes, so that whoever could look at one that is gone is found.
@@ -8,7 +9,9 @@ use core::ptr;
 use abi_sync::atomic::{AtomicBool, Ordering};
 use abi_sync::{Arc, CheckedCell, explore, thread};
 use fiber_core::Outcome;
-use fiber_rt::{Defect, ModelFiber, SpinLock, Timer, Timers, Wait, Waker, plant, wait_timed};
+use fiber_rt::{
+    Defect, ModelFiber, SpinLock, Timer, Timers, Wait, Waker, plant, wait_on_thread, wait_timed,
+};
 
 const SOON_NS: u64 = 1_000_000;
 /// When all is due.
@@ -32,17 +35,20 @@ impl World {
         Arc::new(Self { timers: Timers::new(2, 0), gate, is_over: AtomicBool::new(false) })
     }
 
+    fn link(&self, wait: &Wait) -> bool {
+        self.gate.with(|gate| gate.0.set(wait));
+        true
+    }
+
+    fn unlink(&self, outcome: Outcome) {
+        if outcome != Outcome::Data(0) {
+            self.gate.with(|gate| gate.0.set(ptr::null()));
+        }
+    }
+
     /// Waits until the gate opens or it is late.
     fn wait(&self) -> Option<Outcome> {
-        let publish = |wait: &Wait| {
-            self.gate.with(|gate| gate.0.set(wait));
-            true
-        };
-        let unlink = |outcome| {
-            if outcome != Outcome::Data(0) {
-                self.gate.with(|gate| gate.0.set(ptr::null()));
-            }
-        };
+        let (publish, unlink) = (|wait: &_| self.link(wait), |outcome| self.unlink(outcome));
         let outcome = wait_timed(&self.timers, SOON_NS, publish, unlink);
         assert_eq!(self.timers.len(), 0, "the timer is out of its wheel");
         self.is_over.store(true, Ordering::Relaxed);
@@ -201,4 +207,46 @@ fn the_keeper_or_whoever_is_earlier_knows() {
 fn mutant_the_keeper_has_no_fence() {
     plant(Defect::KeepsWithoutAFence);
     explore("mutant: the keeper has no fence", kept);
+}
+
+/// A thread waits twice; somebody opens the gate until it has.
+fn thread_waits(is_late: bool) {
+    let world = World::new();
+    let opens = spawn(&world, |world| {
+        let mut opened = 0;
+        while !world.is_over.load(Ordering::Relaxed) {
+            opened += u32::from(world.open());
+            thread::yield_now();
+        }
+        opened
+    });
+    let wait =
+        |is_late| wait_on_thread(is_late, |wait| world.link(wait), |outcome| world.unlink(outcome));
+    let first = wait(is_late);
+    let second = wait(false);
+    world.is_over.store(true, Ordering::Relaxed);
+    let opened = opens.join().unwrap();
+    assert_eq!(second, Some(Outcome::Data(0)), "only an opened gate ends it");
+    match first {
+        Some(Outcome::Data(_)) => assert_eq!(opened, 2),
+        Some(Outcome::Timeout) => assert_eq!((opened, is_late), (1, true)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_thread_waits_twice() {
+    explore("a thread waits twice", || thread_waits(false));
+}
+
+#[test]
+fn a_thread_waits_until_it_is_late() {
+    explore("a thread waits until it is late", || thread_waits(true));
+}
+
+#[test]
+#[should_panic(expected = "the state word was moved by a stranger")]
+fn mutant_a_thread_keeps_its_wake() {
+    plant(Defect::KeepsItsWake);
+    explore("mutant: a thread keeps its wake", || thread_waits(false));
 }

@@ -13,9 +13,7 @@
 
 use core::cell::UnsafeCell;
 use core::ptr;
-use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -30,6 +28,7 @@ use crate::ownership::Ownership;
 use crate::runtime::Shared;
 use crate::scope::Scope;
 use crate::stack::{Bounds, Stack};
+use crate::thread_wait::ThreadWord;
 use crate::timer::Timer;
 
 /// Why a fiber gave its worker up.
@@ -63,7 +62,7 @@ pub(crate) struct Frame {
     pub member: RaceCell<Member<Self>>,
     /// The root scope this fiber lives below. Of a future's frame, its waker; of a thread's, nothing.
     pub root: AtomicPtr<()>,
-    pub thread_word: AtomicU32,
+    pub thread_word: ThreadWord,
     /// No fiber's: a thread's, or a future's.
     pub is_thread: AtomicBool,
     /// Whether its fiber, or the last one it had, has given itself a name.
@@ -110,7 +109,7 @@ impl Frame {
             }),
             member: RaceCell::new(Member::new()),
             root: AtomicPtr::new(ptr::null_mut()),
-            thread_word: AtomicU32::new(0),
+            thread_word: ThreadWord::new(),
             is_thread: AtomicBool::new(false),
             is_named: AtomicBool::new(false),
             waits_for: AtomicU8::new(0),

@@ -37,6 +37,7 @@ mod mutex;
 mod planted;
 mod polled;
 mod shield;
+mod thread_wait;
 mod time;
 mod what;
 
@@ -66,7 +67,7 @@ use model as wait;
 #[cfg(loom)]
 pub use model::{
     ModelFiber, Start, Wait, Waker, consume_budget, current_id, poll_budget, random, shield, wait,
-    wait_timed, wait_unless,
+    wait_on_thread, wait_timed, wait_unless,
 };
 
 #[cfg(not(loom))]

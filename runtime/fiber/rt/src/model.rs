@@ -8,6 +8,8 @@ use core::cell::{Cell, OnceCell};
 use core::task::{Context, Poll};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
+// Not the model's: it says what a frame is, and is written before anybody asks.
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_sync::{CheckedCell, thread};
 use fiber_core::{
@@ -18,6 +20,7 @@ use fiber_core::{
 use crate::last_waker::LastWaker;
 use crate::planted::{Defect, is_any, is_planted};
 use crate::shield::shield_at;
+use crate::thread_wait::ThreadWord;
 use crate::time::Cancelled;
 use crate::timer::{Timer, Timers};
 use crate::what::What;
@@ -32,6 +35,9 @@ pub(crate) struct Frame {
     last_waker: Option<LastWaker>,
     /// For its deadlines. By the thread itself.
     timer: OnceCell<Timer>,
+    /// Whether it waits as a thread does.
+    is_thread: AtomicBool,
+    thread_word: ThreadWord,
 }
 
 // SAFETY: the timer is the thread's own, and in a wheel only reached under that one's lock.
@@ -48,6 +54,8 @@ impl Frame {
             thread: OnceLock::new(),
             last_waker,
             timer: OnceCell::new(),
+            is_thread: AtomicBool::new(false),
+            thread_word: ThreadWord::new(),
         }))
     }
 
@@ -56,7 +64,9 @@ impl Frame {
         if let Some(waker) = &self.last_waker {
             waker.wake();
         }
-        if let Some(thread) = self.thread.get() {
+        if self.is_thread.load(Ordering::Relaxed) {
+            self.thread_word.set();
+        } else if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
@@ -249,6 +259,28 @@ pub fn wait_timed(
         },
     );
     parked.err()
+}
+
+/// As [`wait`], on the word of a thread that is no worker. `is_late`: its deadline has passed when it
+/// first looks.
+pub fn wait_on_thread(
+    mut is_late: bool,
+    publish: impl FnOnce(&Wait) -> bool,
+    unlink: impl FnOnce(Outcome),
+) -> Option<Outcome> {
+    current_frame().is_thread.store(true, Ordering::Relaxed);
+    let waited = wait_by(
+        |start| start.publish(publish),
+        unlink,
+        |wait| {
+            let frame = wait.waker.frame;
+            let _ = frame.thread_word.wait(&frame.word, wait, || {
+                thread::yield_now();
+                core::mem::take(&mut is_late)
+            });
+        },
+    );
+    waited.err()
 }
 
 /// Parks until woken or cancelled.

@@ -49,6 +49,8 @@ pub enum Defect {
     EndsWaitsUnlocked,
     /// Whoever takes a timer out does not wait for its function to return.
     WaitsForNoTimer,
+    /// A thread that goes on leaves its word as whoever woke it set it.
+    KeepsItsWake,
     /// The keeper looks for deadlines without a fence after it has said that it is.
     KeepsWithoutAFence,
 }

@@ -143,6 +143,7 @@ impl Timers {
 
     /// Parks the caller by `park` until `wait` is ended, with `timer`, its own, in a wheel meanwhile:
     /// `insert` puts it there. Out of it again, nobody looks at the wait because of the timer.
+    #[inline]
     pub fn park_until(
         &self,
         timer: &'static Timer,

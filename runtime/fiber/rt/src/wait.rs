@@ -4,7 +4,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 
-use fiber_core::{CommitVerdict, Misuse, Outcome, OutcomeCell, ParkVerdict, Ticket, WakeVerdict};
+use fiber_core::{Misuse, Outcome, OutcomeCell, ParkVerdict, Ticket, WakeVerdict};
 
 pub(crate) use crate::frame::Frame;
 use crate::frame::{Switch, give_frame, take_frame};
@@ -119,9 +119,8 @@ fn unpark(frame: &'static Frame) {
     if let Some(waker) = frame.last_waker() {
         return waker.wake();
     }
-    // Release: pairs with the acquire in `wait_thread`.
-    frame.thread_word.store(1, Ordering::Release);
-    Sys::unpark(&frame.thread_word);
+    frame.thread_word.set();
+    Sys::unpark(frame.thread_word.bits());
 }
 
 /// A defect of the runtime is stopped in checked builds and has no meaning in others.
@@ -315,30 +314,20 @@ fn wait_fiber(frame: &'static Frame, wait: &Wait, deadline_ns: Option<u64>) -> O
 const THREAD_SPINS: u32 = 50;
 
 fn wait_thread(frame: &'static Frame, wait: &Wait, mut deadline_ns: Option<u64>) -> Outcome {
-    if check(frame.word.commit_park()) == Some(CommitVerdict::Resume) {
-        return wait.settle();
-    }
     let mut spins = 0;
-    // Acquire: pairs with the release in `publish`.
-    while frame.thread_word.load(Ordering::Acquire) == 0 {
+    frame.thread_word.wait(&frame.word, wait, || {
         if spins < THREAD_SPINS {
             spins += 1;
             core::hint::spin_loop();
-            continue;
+            return false;
         }
         if deadline_ns.is_some_and(|deadline| Sys::now_ns() >= deadline) {
             deadline_ns = None;
-            if wait.decide(Outcome::Timeout) {
-                // Nobody else ends this wait now: the thread wakes itself.
-                wait.waker.wake();
-                continue;
-            }
+            return true;
         }
-        Sys::park(&frame.thread_word, 0, deadline_ns);
-    }
-    frame.thread_word.store(0, Ordering::Relaxed);
-    let _ = check(frame.word.dispatch());
-    wait.settle()
+        Sys::park(frame.thread_word.bits(), 0, deadline_ns);
+        false
+    })
 }
 
 /// The worker this thread is, for the modules beside this one.
