@@ -11,6 +11,7 @@
 #[path = "histories/checker.rs"]
 mod checker;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -64,48 +65,86 @@ fn op(channels: usize) -> impl Strategy<Value = Op> {
 
 const SHORT: Duration = Duration::from_micros(200);
 
-/// What a fiber holds: its ends, of which those that receive may go.
-struct Ends {
-    senders: Vec<Sender<u32>>,
-    receivers: Vec<Option<Receiver<u32>>>,
+/// What is sent.
+trait Value: Send {
+    fn new(number: u32, alive: &Arc<()>) -> Self;
+    fn number(self) -> u32;
 }
 
-impl Ends {
+/// As small as a select keeps it by itself.
+impl Value for u32 {
+    fn new(number: u32, _: &Arc<()>) -> Self {
+        number
+    }
+
+    fn number(self) -> u32 {
+        self
+    }
+}
+
+/// Larger than that, and dropped once.
+struct Large {
+    number: u32,
+    _alive: Arc<()>,
+    ballast: [u32; 32],
+}
+
+impl Value for Large {
+    fn new(number: u32, alive: &Arc<()>) -> Self {
+        Self { number, _alive: alive.clone(), ballast: [number; 32] }
+    }
+
+    fn number(self) -> u32 {
+        assert_eq!(self.ballast, [self.number; 32]);
+        self.number
+    }
+}
+
+/// What a fiber holds: its ends, of which those that receive may go.
+struct Ends<V> {
+    senders: Vec<Sender<V>>,
+    receivers: Vec<Option<Receiver<V>>>,
+    /// Held by each value that counts.
+    alive: Arc<()>,
+}
+
+impl<V: Value> Ends<V> {
     /// What the operation did at which channel, if it did anything. A send or receive that would wait
     /// for ever is ended by the cancellation, and then did nothing.
     fn run(&mut self, op: &Op, value: u32) -> Vec<(usize, Did)> {
         let receiver = |at: usize| self.receivers[at].as_ref();
+        let new = || V::new(value, &self.alive);
         let did = match *op {
-            Op::Send(at) => match self.senders[at].send(value) {
+            Op::Send(at) => match self.senders[at].send(new()) {
                 Ok(()) => Some((at, Did::Sent(value))),
                 Err(SendError::Disconnected(_)) => Some((at, Did::SendClosed)),
                 Err(SendError::Cancelled(back)) => {
-                    assert_eq!(back, value);
+                    assert_eq!(back.number(), value);
                     None
                 }
             },
-            Op::TrySend(at) => Some(match self.senders[at].try_send(value) {
+            Op::TrySend(at) => Some(match self.senders[at].try_send(new()) {
                 Ok(()) => (at, Did::Sent(value)),
                 Err(TrySendError::Full(_)) => (at, Did::Full { kept: 0 }),
                 Err(TrySendError::Disconnected(_)) => (at, Did::SendClosed),
             }),
-            Op::SendTimeout(at) => match self.senders[at].send_timeout(value, SHORT) {
+            Op::SendTimeout(at) => match self.senders[at].send_timeout(new(), SHORT) {
                 Ok(()) => Some((at, Did::Sent(value))),
                 Err(SendTimeoutError::Disconnected(_)) => Some((at, Did::SendClosed)),
                 Err(SendTimeoutError::Timeout(_) | SendTimeoutError::Cancelled(_)) => None,
             },
             Op::Recv(at) => match receiver(at).map(Receiver::recv) {
-                Some(Ok(value)) => Some((at, Did::Got(value))),
+                Some(Ok(value)) => Some((at, Did::Got(value.number()))),
                 Some(Err(RecvError::Disconnected)) => Some((at, Did::RecvClosed)),
                 Some(Err(RecvError::Cancelled)) | None => None,
             },
             Op::TryRecv(at) => receiver(at).map(|end| match end.try_recv() {
-                Ok(value) => (at, Did::Got(value)),
+                Ok(value) => (at, Did::Got(value.number())),
                 Err(TryRecvError::Empty) => (at, Did::Empty { kept: 0 }),
                 Err(TryRecvError::Disconnected) => (at, Did::RecvClosed),
             }),
             Op::RecvTimeout(at) => match receiver(at).map(|end| end.recv_timeout(SHORT)) {
-                Some(Ok(value)) => Some((at, Did::Got(value))),
+                Some(Ok(value)) => Some((at, Did::Got(value.number()))),
                 Some(Err(RecvTimeoutError::Disconnected)) => Some((at, Did::RecvClosed)),
                 Some(Err(RecvTimeoutError::Timeout | RecvTimeoutError::Cancelled)) | None => None,
             },
@@ -152,8 +191,10 @@ impl Ends {
             let _ = yield_now();
         }
         let did = match &self.receivers[at] {
-            Some(end) if !sends => chosen.recv(end).map_or(Did::RecvClosed, Did::Got),
-            _ => match chosen.send(&self.senders[at], value) {
+            Some(end) if !sends => {
+                chosen.recv(end).map_or(Did::RecvClosed, |value| Did::Got(value.number()))
+            }
+            _ => match chosen.send(&self.senders[at], V::new(value, &self.alive)) {
                 Ok(()) => Did::Sent(value),
                 Err(_) => Did::SendClosed,
             },
@@ -164,13 +205,14 @@ impl Ends {
 
 /// Runs the programs, one fiber each; those that still wait after a while are cancelled. The history of
 /// each channel. If one `stays`, somebody receives to the end, or could.
-fn record(
+fn record<V: Value>(
     runtime: &Runtime,
     capacity: Option<usize>,
     programs: &[Vec<Op>],
     stays: bool,
 ) -> [Vec<Event>; CHANNELS] {
     let clock = AtomicU64::new(0);
+    let alive = Arc::new(());
     let histories = Mutex::new([const { Vec::new() }; CHANNELS]);
     runtime.run(|| {
         let channels: [_; CHANNELS] =
@@ -179,8 +221,9 @@ fn record(
         let ends = |number: usize| Ends {
             senders: channels.iter().map(|(sender, _)| sender.clone()).collect(),
             receivers: channels.iter().map(|(_, end)| (number > 0).then(|| end.clone())).collect(),
+            alive: alive.clone(),
         };
-        let all: Vec<Ends> = (0..programs.len()).map(ends).collect();
+        let all: Vec<Ends<V>> = (0..programs.len()).map(ends).collect();
         let stayed = stays.then(|| ends(1));
         drop(channels);
         nursery(|n| {
@@ -206,6 +249,7 @@ fn record(
         });
         drop(stayed);
     });
+    assert_eq!(Arc::strong_count(&alive), 1, "every value has been dropped, and once");
     let mut histories = histories.into_inner();
     histories.iter_mut().for_each(|events| allow_for_steps(events));
     histories
@@ -232,7 +276,7 @@ fn allow_for_steps(events: &mut [Event]) {
     }
 }
 
-fn check(capacity: Option<usize>, workers: usize, cases: u32) {
+fn check<V: Value>(capacity: Option<usize>, workers: usize, cases: u32) {
     let runtime = Runtime::builder().workers(workers).build().unwrap();
     // Now all at one channel, now at both.
     let program = (1..=CHANNELS).prop_flat_map(|channels| {
@@ -240,7 +284,7 @@ fn check(capacity: Option<usize>, workers: usize, cases: u32) {
     });
     let config = ProptestConfig::with_cases(cases);
     proptest!(config, |(programs in program, stays in any::<bool>())| {
-        let histories = record(&runtime, capacity, &programs, stays);
+        let histories = record::<V>(&runtime, capacity, &programs, stays);
         let receivers = programs.len() - 1 + usize::from(stays);
         for events in histories {
             prop_assume!(events.len() <= 40);
@@ -256,24 +300,26 @@ fn check(capacity: Option<usize>, workers: usize, cases: u32) {
 /// going of receivers, no message is lost and none arrives twice.
 #[test]
 fn histories_of_a_small_buffer() {
-    check(Some(1), 1, 300);
-    check(Some(1), 3, 600);
+    check::<u32>(Some(1), 1, 300);
+    check::<u32>(Some(1), 3, 600);
+    check::<Large>(Some(1), 3, 300);
 }
 
 #[test]
 fn histories_of_a_larger_buffer() {
-    check(Some(3), 1, 150);
-    check(Some(3), 3, 300);
+    check::<u32>(Some(3), 1, 150);
+    check::<u32>(Some(3), 3, 300);
 }
 
 #[test]
 fn histories_without_a_bound() {
-    check(None, 1, 100);
-    check(None, 3, 200);
+    check::<u32>(None, 1, 100);
+    check::<u32>(None, 3, 200);
 }
 
 #[test]
 fn histories_of_a_rendezvous() {
-    check(Some(0), 1, 300);
-    check(Some(0), 3, 600);
+    check::<u32>(Some(0), 1, 300);
+    check::<u32>(Some(0), 3, 600);
+    check::<Large>(Some(0), 3, 300);
 }
