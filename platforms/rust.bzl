@@ -376,7 +376,7 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
     model; `name_<file>` for each shuttle/<file>.rs, a model under random schedules; `name_<file>`
     for each fuzz/<file>.rs, a fuzz target with its corpus in
     fuzz/corpus/name_<file>/. A test or model may have modules of its own in tests/<file>/ or
-    loom/<file>/.
+    loom/<file>/, and the models in shuttle/ may share some in shuttle/common/.
 
     Args:
       name: target and crate name.
@@ -408,7 +408,8 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
     for model in native.glob(["shuttle/*.rs"], allow_empty = True):
         capos_shuttle_test(
             name = name + "_" + model.split("/")[-1].removesuffix(".rs"),
-            srcs = [model],
+            srcs = [model] + native.glob(["shuttle/common/*.rs"], allow_empty = True),
+            crate_root = model,
             deps = [":" + name] + deps + proof_deps,
         )
     for fuzz in native.glob(["fuzz/*.rs"], allow_empty = True):

@@ -1,13 +1,17 @@
 //! Eight threads on two channels, some of which use futures, run them, drop them after a poll or are
 //! cancelled while they run one; beside them plain waits, selects and a close. What was accepted arrives
 //! once, and everybody gets done.
+#[path = "common/parties.rs"]
+mod parties;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
 use abi_sync::{explore, thread};
-use fiber_chan::{Receiver, Select, SendError, Sender, bounded};
+use fiber_chan::{Receiver, Sender, bounded};
 use fiber_rt::{Defect, ModelFiber, block_on, plant};
+use parties::{accept, select_send, sorted};
 
 /// Random schedules of a model.
 const SCHEDULES: u64 = 3000;
@@ -30,13 +34,6 @@ fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
     polled
 }
 
-fn accept(sent: &mut Vec<u32>, value: u32, result: Result<(), SendError<u32>>) {
-    match result {
-        Ok(()) => sent.push(value),
-        Err(error) => assert_eq!(error.into_inner(), value, "another value came back"),
-    }
-}
-
 /// Sends by turns as a future and as a thread does.
 fn send(first: u32, a: &Sender<u32>, b: &Sender<u32>) -> Vec<u32> {
     let mut sent = Vec::new();
@@ -45,22 +42,6 @@ fn send(first: u32, a: &Sender<u32>, b: &Sender<u32>) -> Vec<u32> {
         let result = match value % 3 {
             0 => to.send(value),
             _ => block_on(to.send_async(value)).unwrap(),
-        };
-        accept(&mut sent, value, result);
-    }
-    sent
-}
-
-fn select_send(first: u32, a: &Sender<u32>, b: &Sender<u32>) -> Vec<u32> {
-    let mut sent = Vec::new();
-    for value in first..first + 3 {
-        let mut set = Select::new();
-        set.send(a);
-        set.send(b);
-        let chosen = set.select().unwrap();
-        let result = match chosen.index() {
-            0 => chosen.send(a, value),
-            _ => chosen.send(b, value),
         };
         accept(&mut sent, value, result);
     }
@@ -112,13 +93,7 @@ fn futures() {
     fiber.cancel();
     brx.close();
     drop((arx, brx));
-    let sorted = |threads: Vec<thread::JoinHandle<Vec<u32>>>| {
-        let lists = threads.into_iter().map(|thread| thread.join().unwrap());
-        let mut all: Vec<u32> = lists.flatten().collect();
-        all.sort_unstable();
-        all
-    };
-    let receivers = others.map(|(_, thread)| thread).into_iter().chain([cancelled]).collect();
+    let receivers = others.map(|(_, thread)| thread).into_iter().chain([cancelled]);
     assert_eq!(sorted(senders), sorted(receivers), "what was accepted arrives once");
 }
 

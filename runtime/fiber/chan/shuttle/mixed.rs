@@ -1,8 +1,12 @@
 //! Seven threads on two channels: sends, receives, selects on both sides, time-outs and a close. What
 //! was accepted arrives once; what was refused comes back.
+#[path = "common/parties.rs"]
+mod parties;
+
 use abi_sync::{explore, thread};
-use fiber_chan::{Receiver, Select, SelectTimeoutError, SendError, Sender, bounded};
+use fiber_chan::{Receiver, Select, SelectTimeoutError, Sender, bounded};
 use fiber_rt::{Defect, plant};
+use parties::{accept, select_send, sorted};
 
 const SOON: core::time::Duration = core::time::Duration::from_nanos(1);
 /// Random schedules of a model.
@@ -10,35 +14,10 @@ const SCHEDULES: u64 = 3000;
 /// Those that failed once: 21 found the commitment nobody hears of.
 const KEPT: [u64; 1] = [21];
 
-/// Keeps what was accepted.
-fn accept(sent: &mut Vec<u32>, value: u32, result: Result<(), SendError<u32>>) {
-    match result {
-        Ok(()) => sent.push(value),
-        Err(SendError::Disconnected(back)) => assert_eq!(back, value, "another value came back"),
-        Err(other) => panic!("{other:?}"),
-    }
-}
-
 fn send(first: u32, a: &Sender<u32>, b: &Sender<u32>) -> Vec<u32> {
     let mut sent = Vec::new();
     for value in first..first + 3 {
         let result = if value % 2 == 0 { a.send(value) } else { b.send(value) };
-        accept(&mut sent, value, result);
-    }
-    sent
-}
-
-fn select_send(first: u32, a: &Sender<u32>, b: &Sender<u32>) -> Vec<u32> {
-    let mut sent = Vec::new();
-    for value in first..first + 3 {
-        let mut set = Select::new();
-        set.send(a);
-        set.send(b);
-        let chosen = set.select().unwrap();
-        let result = match chosen.index() {
-            0 => chosen.send(a, value),
-            _ => chosen.send(b, value),
-        };
         accept(&mut sent, value, result);
     }
     sent
@@ -100,13 +79,7 @@ fn mixed() {
     thread::yield_now();
     arx.close();
     drop((arx, brx));
-    let all = |threads: Vec<thread::JoinHandle<Vec<u32>>>| {
-        let lists = threads.into_iter().map(|thread| thread.join().unwrap());
-        let mut all: Vec<u32> = lists.flatten().collect();
-        all.sort_unstable();
-        all
-    };
-    assert_eq!(all(senders), all(receivers), "what was accepted arrives once");
+    assert_eq!(sorted(senders), sorted(receivers), "what was accepted arrives once");
 }
 
 #[test]
