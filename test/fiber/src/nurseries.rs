@@ -17,6 +17,22 @@ fn runtimes() -> impl Iterator<Item = Runtime> {
     [1, 2, 4].into_iter().map(runtime)
 }
 
+/// Lets other fibers and threads run until it is so.
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        yield_now().unwrap();
+        Thread::pause();
+    }
+}
+
+/// Lets them run for long enough that whoever could run has.
+fn let_others_run() {
+    for _ in 0..100 {
+        yield_now().unwrap();
+        Thread::pause();
+    }
+}
+
 const LONG: Duration = Duration::from_secs(1000);
 
 /// Fibers at once, where it is about many.
@@ -85,9 +101,7 @@ pub fn results_nobody_takes_are_dropped_before_the_nursery_ends() {
                 drop(n.spawn(|| Counts(&dropped)));
                 let late = n.spawn(|| Counts(&dropped));
                 core::mem::forget(n.spawn(|| Counts(&dropped)));
-                while !late.is_finished() {
-                    yield_now().unwrap();
-                }
+                until(|| late.is_finished());
                 drop(late);
             });
             assert_eq!(dropped.load(Ordering::Relaxed), 3);
@@ -255,13 +269,9 @@ pub fn a_wait_for_a_fiber_that_is_interrupted_loses_no_result() {
                     // Cancelled or not, there is nothing to wait for.
                     handle.join()
                 });
-                while !runtime.dump().fibers.iter().any(|f| f.waits_for == What::Join) {
-                    yield_now().unwrap();
-                }
+                until(|| runtime.dump().fibers.iter().any(|f| f.waits_for == What::Join));
                 waits.cancel();
-                while !is_interrupted.load(Ordering::Relaxed) {
-                    yield_now().unwrap();
-                }
+                until(|| is_interrupted.load(Ordering::Relaxed));
                 go.send(1).unwrap();
                 assert_eq!(waits.join().unwrap().unwrap(), Ok(1));
                 // One that has ended, dropped after a wait.
@@ -288,14 +298,6 @@ pub fn a_shield_masks_the_cancellation() {
     }
 }
 
-/// Long enough for whoever could run.
-fn let_others_run() {
-    for _ in 0..100 {
-        yield_now().unwrap();
-        Thread::pause();
-    }
-}
-
 pub fn a_shield_within_a_shield_leaves_the_outer_one() {
     for runtime in runtimes() {
         let waits = || runtime.dump().fibers.iter().any(|fiber| fiber.waits_for == What::Receive);
@@ -306,16 +308,12 @@ pub fn a_shield_within_a_shield_leaves_the_outer_one() {
                     let inner = shield(|| (shield(|| gone.recv()), gone.recv()));
                     (inner, sleep(LONG))
                 });
-                while !waits() {
-                    yield_now().unwrap();
-                }
+                until(|| waits());
                 fiber.cancel();
                 let_others_run();
                 assert!(waits(), "the inner shield has ended the outer one");
                 go.send(1).unwrap();
-                while !waits() {
-                    yield_now().unwrap();
-                }
+                until(|| waits());
                 let_others_run();
                 assert!(waits(), "the inner shield has ended the outer one");
                 go.send(2).unwrap();
@@ -339,9 +337,7 @@ pub fn a_mutex_in_a_shield_is_waited_for_by_who_is_cancelled() {
                         *guard *= 10;
                     });
                 });
-                while !waits() {
-                    yield_now().unwrap();
-                }
+                until(|| waits());
                 fiber.cancel();
                 // If it takes the cancellation for the lock, it enters meanwhile.
                 let_others_run();
@@ -368,9 +364,7 @@ pub fn a_nursery_in_a_shield_waits_for_its_fibers_when_its_owner_is_cancelled() 
                     is_left.store(true, Ordering::Relaxed);
                     got
                 });
-                while !waits() {
-                    yield_now().unwrap();
-                }
+                until(|| waits());
                 owner.cancel();
                 let_others_run();
                 assert!(!is_left.load(Ordering::Relaxed), "a fiber has outlived its nursery");
