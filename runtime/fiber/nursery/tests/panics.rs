@@ -71,6 +71,42 @@ fn a_panic_of_the_body_cancels_the_fibers_and_goes_on() {
     }
 }
 
+/// What a fiber panics with that panics again when it is dropped.
+struct Payload;
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        std::panic::panic_any("a payload");
+    }
+}
+
+#[test]
+fn a_payload_that_panics_when_it_is_dropped_ends_nothing() {
+    for runtime in runtimes() {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            runtime.run(|| {
+                let release = &AtomicUsize::new(0);
+                nursery(|n| {
+                    for _ in 0..3 {
+                        n.spawn(|| {
+                            // The first cancels those that have not run.
+                            release.fetch_add(1, Ordering::Relaxed);
+                            while release.load(Ordering::Relaxed) < 3 {
+                                let _ = yield_now();
+                            }
+                            std::panic::panic_any(Payload);
+                        });
+                    }
+                });
+            });
+        }));
+        let payload = caught.unwrap_err();
+        assert!(payload.is::<Payload>());
+        std::mem::forget(payload);
+        assert_eq!(runtime.run(|| nursery(|n| n.spawn(|| 7).join().unwrap())), 7);
+    }
+}
+
 /// Calls the closure when dropped, and shows that the thread stays the same.
 struct OnDrop<F: Fn()>(F);
 
