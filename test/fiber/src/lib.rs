@@ -85,6 +85,7 @@ macro_rules! cases {
             nurseries:
                 a_fiber_borrows_and_its_result_is_joined
                 a_nursery_waits_for_fibers_nobody_joins
+                what_a_fiber_takes_along_and_brings_back_may_be_of_any_size
                 fibers_spawn_into_their_own_nursery
                 results_nobody_takes_are_dropped_before_the_nursery_ends
                 a_forgotten_result_that_is_a_handle_gives_its_frame_back_once

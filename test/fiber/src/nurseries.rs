@@ -2,6 +2,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 
@@ -67,6 +68,48 @@ pub fn a_nursery_waits_for_fibers_nobody_joins() {
             });
             assert_eq!(count.load(Ordering::Relaxed), MANY);
         });
+    }
+}
+
+/// Takes so many bytes along, and brings as many back.
+fn carry<const BYTES: usize>(runtime: &Runtime) {
+    let bytes: [u8; BYTES] = core::array::from_fn(|at| (at % 251) as u8);
+    let back = runtime.run(|| {
+        nursery(|n| {
+            let fiber = n.spawn(move || {
+                yield_now().unwrap();
+                bytes
+            });
+            fiber.join().unwrap()
+        })
+    });
+    assert_eq!(back, bytes);
+}
+
+/// As an atomic for other cores' lines is aligned, and more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(align(256))]
+struct Aligned(u8);
+
+pub fn what_a_fiber_takes_along_and_brings_back_may_be_of_any_size() {
+    for runtime in runtimes() {
+        carry::<0>(&runtime);
+        carry::<1000>(&runtime);
+        carry::<1016>(&runtime);
+        carry::<1024>(&runtime);
+        carry::<1100>(&runtime);
+        carry::<2000>(&runtime);
+        let aligned = [Aligned(1), Aligned(2), Aligned(3)];
+        let back = runtime.run(|| {
+            nursery(|n| {
+                let fiber = n.spawn(move || {
+                    assert!(aligned.iter().all(|it| ptr::from_ref(it).addr() % 256 == 0));
+                    aligned
+                });
+                fiber.join().unwrap()
+            })
+        });
+        assert_eq!(back, aligned);
     }
 }
 

@@ -1,10 +1,13 @@
 //! Panics in nurseries, where they unwind. All else about nurseries is in //test/fiber.
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use fiber_chan::{Receiver, Sender, bounded};
+use fiber_chan::{Receiver, RecvError, Sender, bounded};
 use fiber_nursery::{JoinError, nursery};
-use fiber_rt::{Cancelled, Mutex, Runtime, sleep, yield_now};
+use fiber_rt::{Cancelled, Mutex, Runtime, What, sleep, yield_now};
 
 fn runtimes() -> impl Iterator<Item = Runtime> {
     [1, 2, 4].into_iter().map(|workers| Runtime::builder().workers(workers).build().unwrap())
@@ -68,6 +71,85 @@ fn a_panic_of_the_body_cancels_the_fibers_and_goes_on() {
             });
             assert_eq!(caught.unwrap_err().downcast_ref::<u8>(), Some(&1));
         });
+    }
+}
+
+/// What a fiber panics with that panics again when it is dropped.
+struct Payload;
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        std::panic::panic_any("a payload");
+    }
+}
+
+#[test]
+fn a_payload_that_panics_when_it_is_dropped_ends_nothing() {
+    for runtime in runtimes() {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            runtime.run(|| {
+                let release = &AtomicUsize::new(0);
+                nursery(|n| {
+                    for _ in 0..3 {
+                        n.spawn(|| {
+                            // The first cancels those that have not run.
+                            release.fetch_add(1, Ordering::Relaxed);
+                            while release.load(Ordering::Relaxed) < 3 {
+                                let _ = yield_now();
+                            }
+                            std::panic::panic_any(Payload);
+                        });
+                    }
+                });
+            });
+        }));
+        let payload = caught.unwrap_err();
+        assert!(payload.is::<Payload>());
+        std::mem::forget(payload);
+        assert_eq!(runtime.run(|| nursery(|n| n.spawn(|| 7).join().unwrap())), 7);
+    }
+}
+
+/// A waker that panics, and counts how often.
+#[derive(Default)]
+struct Bomb(AtomicUsize);
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        std::panic::panic_any("a waker");
+    }
+}
+
+/// Who wakes has nothing to do with what a waker does: neither the worker that fires a timer, nor the
+/// fiber that sends, nor those that are to be woken after it.
+#[test]
+fn a_waker_that_panics_is_nobody_elses_matter() {
+    for runtime in runtimes() {
+        let bomb = Arc::new(Bomb::default());
+        let waker = Waker::from(bomb.clone());
+        let mut context = Context::from_waker(&waker);
+        let mut sleep = pin!(runtime.sleep(Duration::from_millis(1)));
+        assert!(sleep.as_mut().poll(&mut context).is_pending());
+        while bomb.0.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let (sender, receiver) = bounded::<u32>(0);
+        let mut receive = pin!(receiver.recv_async());
+        assert!(receive.as_mut().poll(&mut context).is_pending());
+        let after = runtime.run(|| {
+            nursery(|n| {
+                let next = n.spawn(|| receiver.recv());
+                while !runtime.dump().fibers.iter().any(|it| it.waits_for == What::Receive) {
+                    yield_now().unwrap();
+                }
+                // Two are woken; the first panics.
+                sender.close();
+                next.join()
+            })
+        });
+        assert_eq!(after.unwrap(), Err(RecvError::Disconnected));
+        assert_eq!(bomb.0.load(Ordering::Relaxed), 2);
     }
 }
 

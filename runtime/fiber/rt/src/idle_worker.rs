@@ -1,6 +1,6 @@
 //! A worker with nothing of its own to run: searches, sleeps, and ends if it is one too many.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 
 use fiber_core::Withdrawal;
 
@@ -163,13 +163,15 @@ impl Worker {
     pub(crate) fn drain(&self) {
         self.set_mode(Mode::Draining);
         let shared = self.shared();
-        let mut drained = 0;
         while let Some(frame) = self.lifo.take().or_else(|| self.queue.pop()) {
             // SAFETY: only frames are in slot and queue.
             shared.global.push(unsafe { frame_at(frame) });
-            drained += 1;
         }
-        if drained > 0 {
+        // Pairs with the fence of a publisher who saw this worker search, and left its work to it: either
+        // the work is seen here, or the end of the search was there.
+        fence(Ordering::SeqCst);
+        // It may have looked at the clock for all.
+        if shared.has_work() || shared.timers.next_ns() != NEVER {
             shared.notify();
         }
         self.give_up_cache(&shared.pool);
@@ -180,10 +182,12 @@ impl Worker {
 mod tests {
     extern crate std;
 
+    use alloc::sync::Arc;
     use std::vec::Vec;
 
     use super::*;
     use crate::runtime::Runtime;
+    use crate::timer::Timer;
 
     /// Slot and queue are full of fibers; the other worker sleeps, and is the only one who could come.
     #[test]
@@ -216,5 +220,42 @@ mod tests {
         shared.idle.announce_sleep(sleeper.index, false);
         worker.drain();
         assert_eq!(shared.idle.sleepers(), 1);
+    }
+
+    /// Whoever publishes while a worker searches leaves it to that one, which ends at this moment.
+    #[test]
+    fn a_worker_that_ends_leaves_nothing_it_was_relied_on_for() {
+        let shared = Arc::new(Runtime::builder().elastic(false).shared(2, 64 << 10));
+        let [worker, sleeper] = &*shared.workers else { unreachable!() };
+        worker.adopt(&shared);
+        shared.idle.announce_sleep(sleeper.index, false);
+        assert!(shared.idle.begin_search(shared.search_limit()));
+        let frame = Frame::runnable(Arc::as_ptr(&shared));
+        shared.inject(frame);
+        assert_eq!(shared.idle.sleepers(), 1, "the other one searches");
+        assert!(shared.idle.end_search());
+        worker.drain();
+        assert_eq!(shared.idle.sleepers(), 0, "nobody comes for the fiber");
+        assert!(shared.global.pop(0, |_| {}).is_some());
+        frame.end_queued();
+    }
+
+    /// The one that sleeps does not look at the clock, because another one did.
+    #[test]
+    fn a_worker_that_ends_leaves_its_timers_to_another() {
+        unsafe fn nothing(_: *const ()) {}
+        let shared = Runtime::builder().elastic(false).shared(2, 64 << 10);
+        let [worker, sleeper] = &*shared.workers else { unreachable!() };
+        worker.adopt(&shared);
+        let timer = Timer::call(nothing, core::ptr::null());
+        // SAFETY: it is taken out below.
+        unsafe { shared.insert_timer(&timer, u64::MAX / 2) };
+        assert!(shared.timers.keep(worker.index).is_some());
+        shared.idle.announce_sleep(sleeper.index, false);
+        assert!(shared.timers.keep(sleeper.index).is_none());
+        shared.timers.unkeep(worker.index);
+        worker.drain();
+        assert_eq!(shared.idle.sleepers(), 0, "nobody looks at the clock");
+        shared.timers.remove(&timer);
     }
 }

@@ -22,6 +22,10 @@ const INLINE_RESULT: usize = 1024;
 /// The largest alignment there.
 const INLINE_ALIGN: usize = 64;
 
+/// The largest closure put on a fiber's stack before it runs, with what goes with it: a coroutine takes no
+/// more. A larger one is boxed.
+const INLINE_CLOSURE: usize = 1024;
+
 /// What an ended fiber left.
 pub(crate) enum Packet<T> {
     Value(T),
@@ -118,16 +122,12 @@ pub(crate) unsafe fn prepare<T, F: FnOnce() -> T>(frame: &'static Frame, f: F) {
     // SAFETY: the closure lives as long as the caller says; the fiber runs on one thread at a time
     // with what the state word's transitions order in between.
     own.coroutine = Some(unsafe {
-        // A large closure would leave no room on the stack.
-        if size_of::<F>() > (stack.top - stack.bottom) / 4 {
-            let boxed = Box::new(f);
-            Coroutine::with_stack_unchecked(bounds, move |yielder: &Yielder<(), Switch>, ()| {
-                body(frame, yielder, *boxed);
-            })
+        let life = move |yielder: &Yielder<(), Switch>, ()| body(frame, yielder, f);
+        // A large closure would also leave no room on a small stack.
+        if size_of_val(&life) > INLINE_CLOSURE.min((stack.top - stack.bottom) / 4) {
+            Coroutine::with_stack_unchecked(bounds, Box::new(life))
         } else {
-            Coroutine::with_stack_unchecked(bounds, move |yielder: &Yielder<(), Switch>, ()| {
-                body(frame, yielder, f);
-            })
+            Coroutine::with_stack_unchecked(bounds, life)
         }
     });
 }

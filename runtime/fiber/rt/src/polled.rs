@@ -56,11 +56,12 @@ impl PolledWait {
         let this = unsafe { self.get_unchecked_mut() };
         debug_assert!(this.wait.is_none(), "one wait at a time");
         let frame = *this.frame.get_or_insert_with(take_future_frame);
+        // Before the wait begins: what a user wrote runs in here, and may panic.
+        set_waker(frame, context);
         // Nobody cancels a future's frame: to end a future is to drop it.
         let Some(ParkVerdict::Parking(ticket)) = check(frame.word.begin_park()) else {
             return Poll::Ready(None);
         };
-        set_waker(frame, context);
         if !publish(this.wait.insert(Wait::of(frame, ticket))) {
             this.wait = None;
             let _ = check(frame.word.abort_park());
@@ -138,5 +139,35 @@ impl core::fmt::Debug for PolledWait {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let waker = self.wait.as_ref().map(Wait::waker);
         out.debug_tuple("PolledWait").field(&waker).finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+
+    use core::pin::pin;
+    use core::ptr;
+    use core::task::{RawWaker, RawWakerVTable, Waker};
+    use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+
+    use super::*;
+
+    /// What a user wrote runs when a waker is kept, and may panic: the wait has not begun then.
+    #[test]
+    fn a_waker_that_cannot_be_kept_leaves_no_wait() {
+        static BOMB: RawWakerVTable =
+            RawWakerVTable::new(|_| panic_any("a clone"), |_| {}, |_| {}, |_| {});
+        // SAFETY: its functions do nothing with the data.
+        let bomb = unsafe { Waker::from_raw(RawWaker::new(ptr::null(), &BOMB)) };
+        let mut wait = pin!(PolledWait::new());
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            wait.as_mut().begin(&Context::from_waker(&bomb), |_| true)
+        }));
+        assert!(begun.is_err());
+        assert!(!wait.is_under_way());
+        let context = Context::from_waker(Waker::noop());
+        assert_eq!(wait.as_mut().begin(&context, |_| true), Poll::Pending);
+        assert_eq!(wait.as_mut().give_up(|_| {}), Some(Outcome::Cancelled));
     }
 }

@@ -223,7 +223,10 @@ impl Drop for Runtime {
                 }
             }
             let Some((_, thread)) = shared.threads.with(Vec::pop) else { break };
-            Sys::join(thread);
+            // A waker that it called may have had the runtime; then it ends after this.
+            if !Sys::is_current(&thread) {
+                Sys::join(thread);
+            }
         }
         shared.timers.end();
     }

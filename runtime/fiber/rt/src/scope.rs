@@ -139,7 +139,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             Some(_) => Some(payload),
         });
-        drop(spare);
+        // What a user panicked with may panic again when it is dropped; once is enough.
+        if let Err(again) = Sys::catch(|| drop(spare)) {
+            core::mem::forget(again);
+        }
         self.cancel();
     }
 

@@ -27,6 +27,11 @@ const OVERDUE_NS: u64 = 200_000;
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// When a tick begins. The clock never comes to the last of them, which hold what has no end.
+fn begin_ns(tick: u64) -> u64 {
+    tick.saturating_mul(1 << TICK_SHIFT)
+}
+
 /// A worker's timers, on cache lines of their own.
 #[repr(align(128))]
 struct Shard {
@@ -109,8 +114,7 @@ impl Timers {
         timer.0.value.of.set(worker as u8);
         let is_first = shard.wheel.with(|wheel| {
             // SAFETY: by the caller.
-            let tick = unsafe { wheel.link(timer, tick) };
-            let due_ns = tick.saturating_mul(1 << TICK_SHIFT);
+            let due_ns = begin_ns(unsafe { wheel.link(timer, tick) });
             let is_first = due_ns < shard.next_ns.load(Ordering::Relaxed);
             if is_first {
                 shard.next_ns.store(due_ns, Ordering::Relaxed);
@@ -244,7 +248,7 @@ impl Shard {
             if !is_planted(Defect::EndsWaitsUnlocked) {
                 end_waits(&due, &mut wakers);
             }
-            let next = wheel.next_tick().map_or(NEVER, |tick| tick << TICK_SHIFT);
+            let next = wheel.next_tick().map_or(NEVER, begin_ns);
             self.next_ns.store(next, Ordering::Relaxed);
         });
         if is_planted(Defect::EndsWaitsUnlocked) {
@@ -322,6 +326,23 @@ mod tests {
         timers.remove(&late);
         timers.fire(100 * MS);
         assert_eq!((fired.load(Ordering::Relaxed), timers.len()), (0, 0));
+    }
+
+    /// A deadline that the clock never comes to leaves everybody asleep.
+    #[test]
+    fn a_timer_at_the_end_of_time_is_never_due() {
+        let (fired, timers) = (AtomicUsize::new(0), Timers::new(1, 0));
+        let (last, near) = (counting(&fired), counting(&fired));
+        // SAFETY: the one has fired and the other is taken out below.
+        unsafe {
+            assert_eq!(timers.insert_quietly(0, &last, u64::MAX), None);
+            assert_eq!(timers.insert_quietly(0, &near, MS), None);
+        }
+        timers.fire(2 * MS);
+        assert_eq!(fired.load(Ordering::Relaxed), 1);
+        assert_eq!(timers.next_ns(), NEVER);
+        assert_eq!(timers.keep(0), None);
+        timers.remove(&last);
     }
 
     /// Whoever takes a timer out while its function runs waits for that.

@@ -117,7 +117,12 @@ pub(crate) fn publish(frame: &'static Frame) {
 /// Wakes a waiter that is no fiber.
 fn unpark(frame: &'static Frame) {
     if let Some(waker) = frame.last_waker() {
-        return waker.wake();
+        // What a user wrote: whoever wakes has others to wake, and a worker goes on.
+        if let Err(payload) = Sys::catch(|| waker.wake()) {
+            core::mem::forget(payload);
+            Sys::warn(format_args!("a future's waker panicked"));
+        }
+        return;
     }
     frame.thread_word.set();
     Sys::unpark(frame.thread_word.bits());

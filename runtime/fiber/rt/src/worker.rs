@@ -310,7 +310,8 @@ impl Worker {
             }
         });
         self.drain();
-        self.set_mode(Mode::Dead);
+        // Release: pairs with the acquire in `start_worker`; the worker's next thread finds its cells so.
+        self.mode.store(Mode::Dead as u8, Ordering::Release);
         Sys::set_current(ptr::null());
     }
 

@@ -1,9 +1,16 @@
 //! What a trace holds, which needs a reader of JSON; why no worker was added, which takes a machine that is
 //! not simulated; and that nothing grows. All else about workers is in //test/fiber.
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake};
 use std::time::{Duration, Instant};
 
 use fiber_core::scaling::Telemetry;
 use fiber_rt::{Runtime, Scope, name, scope, sleep, yield_now};
+
+/// Nothing takes this long unless something is stuck: then it is red by itself.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn spawn<'scope>(s: &'scope Scope<'scope, '_>, f: impl FnOnce() + Send + 'scope) {
     drop(s.spawn(f).unwrap());
@@ -104,4 +111,39 @@ fn a_runtime_gives_each_reason_not_to_add_a_worker() {
 #[test]
 fn a_runtime_sees_pressure_that_is_not_positive() {
     until(64, 2, |scaling| scaling.gate_nonpositive > 0 && scaling.negative_streak_most > 0);
+}
+
+/// What a future's waker keeps goes where it is woken: on a worker, or on the monitor's thread.
+struct Keeper {
+    runtime: Mutex<Option<Runtime>>,
+    has_ended: AtomicBool,
+}
+
+impl Wake for Keeper {
+    fn wake(self: Arc<Self>) {
+        drop(self.runtime.lock().unwrap().take());
+        self.has_ended.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn a_runtime_may_end_on_a_thread_of_its_own() {
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let mut sleep = pin!(runtime.sleep(Duration::from_millis(1)));
+        let has_ended = AtomicBool::new(false);
+        let keeper = Arc::new(Keeper { runtime: Mutex::new(None), has_ended });
+        let waker = keeper.clone().into();
+        // With the lock held: the runtime is there when the waker comes for it.
+        let mut kept = keeper.runtime.lock().unwrap();
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        *kept = Some(runtime);
+        drop(kept);
+        let began = Instant::now();
+        while !keeper.has_ended.load(Ordering::Acquire) {
+            assert!(began.elapsed() < PATIENCE, "it waits for itself");
+            std::thread::yield_now();
+        }
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    }
 }

@@ -120,6 +120,10 @@ impl Substrate for Linux {
             .map_err(|error| SystemError::Thread(error.raw_os_error().unwrap_or(0)))
     }
 
+    fn is_current(thread: &Self::Thread) -> bool {
+        thread.thread().id() == std::thread::current().id()
+    }
+
     fn join(thread: Self::Thread) {
         // A worker's panic is a defect and has been reported by the panic itself.
         let _ = thread.join();

@@ -168,6 +168,8 @@ pub trait Substrate {
     fn now_ns() -> u64;
     /// Starts a thread.
     fn spawn(name: &str, f: Box<dyn FnOnce() + Send>) -> Result<Self::Thread, SystemError>;
+    /// Whether the caller is on it.
+    fn is_current(thread: &Self::Thread) -> bool;
     /// Waits for a thread's end.
     fn join(thread: Self::Thread);
     /// How many CPUs this program may use.

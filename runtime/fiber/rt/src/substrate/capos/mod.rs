@@ -144,6 +144,10 @@ impl Substrate for Capos {
         thread::spawn(f)
     }
 
+    fn is_current(thread: &Self::Thread) -> bool {
+        thread.is_current()
+    }
+
     fn join(thread: Self::Thread) {
         thread.join();
     }

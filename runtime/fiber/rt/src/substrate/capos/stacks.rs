@@ -110,6 +110,12 @@ pub fn take_for_thread() -> Result<(usize, StackRef), SystemError> {
     Ok((number, threads.get(number).ok_or(refused)?))
 }
 
+/// Whether `address` is in the thread's stack of that number.
+pub fn is_of_thread(number: usize, address: usize) -> bool {
+    let stack = declared().ok().and_then(|all| all.threads.get(number));
+    stack.is_some_and(|stack| stack.memory().contains(&address))
+}
+
 /// Takes a thread's stack back. By whoever took it, once the thread is gone.
 pub fn give_from_thread(number: usize) {
     THREADS.with(|numbers| numbers.give(number));

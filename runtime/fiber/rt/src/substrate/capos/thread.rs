@@ -67,6 +67,12 @@ fn refusal(error: &Error) -> SystemError {
 }
 
 impl Running {
+    /// Whether the caller is on it, and not on a fiber's stack.
+    pub fn is_current(&self) -> bool {
+        let here = 0_u8;
+        stacks::is_of_thread(self.stack, ptr::from_ref(&here).addr())
+    }
+
     pub fn join(self) {
         let calls = local::Calls(Exchange::<INLINE_WORDS>::new());
         let run = |sqe| ok(status_of(&local::run(sqe, &[], &mut [0; INLINE_WORDS])?));
