@@ -12,6 +12,7 @@ pub mod futures;
 pub mod nurseries;
 pub mod selects;
 pub mod stress;
+pub mod values;
 pub mod workers;
 
 use fiber_rt::Runtime;
@@ -103,6 +104,9 @@ macro_rules! cases {
                 a_later_deadline_replaces_an_earlier_one
                 run_waits_for_what_was_spawned_into_the_root
                 a_cancelled_run_of_spawns_loses_none
+            ;
+            values:
+                values_of_any_size_and_alignment_arrive_whole
             ;
             workers:
                 workers_grow_to_twice_as_many_under_blocking_load_and_shrink_back

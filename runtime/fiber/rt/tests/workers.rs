@@ -9,9 +9,6 @@ use std::time::{Duration, Instant};
 use fiber_core::scaling::Telemetry;
 use fiber_rt::{Runtime, Scope, name, scope, sleep, yield_now};
 
-/// Nothing takes this long unless something is stuck: then it is red by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 fn spawn<'scope>(s: &'scope Scope<'scope, '_>, f: impl FnOnce() + Send + 'scope) {
     drop(s.spawn(f).unwrap());
 }
@@ -139,9 +136,8 @@ fn a_runtime_may_end_on_a_thread_of_its_own() {
         assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         *kept = Some(runtime);
         drop(kept);
-        let began = Instant::now();
+        // One that waited for itself would never end.
         while !keeper.has_ended.load(Ordering::Acquire) {
-            assert!(began.elapsed() < PATIENCE, "it waits for itself");
             std::thread::yield_now();
         }
         assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
