@@ -32,7 +32,8 @@ pub struct Pending(u64);
 #[derive(Debug)]
 struct Inner<M, K> {
     ring: Ring<M, K>,
-    entries: [Entry; PENDING],
+    /// The last one is for who waits at once.
+    entries: [Entry; PENDING + 1],
     strays: u64,
 }
 
@@ -67,7 +68,7 @@ impl<M: Memory, K: Enter> Io<M, K> {
             cqe,
             payload: [0; INLINE_WORDS],
         };
-        Self { inner: RefCell::new(Inner { ring, entries: [entry; PENDING], strays: 0 }) }
+        Self { inner: RefCell::new(Inner { ring, entries: [entry; PENDING + 1], strays: 0 }) }
     }
 
     /// Starts an operation: it is dispatched when the thread next enters the kernel. `payload`
@@ -98,7 +99,7 @@ impl<M: Memory, K: Enter> Io<M, K> {
         self.inner.borrow_mut().wait(&pending, words)
     }
 
-    /// Starts an operation and waits for it.
+    /// Starts an operation and waits for it. There is always a place for it.
     pub fn run(
         &self,
         sqe: Sqe,
@@ -106,7 +107,15 @@ impl<M: Memory, K: Enter> Io<M, K> {
         words: &mut [u64; INLINE_WORDS],
     ) -> Result<Cqe, Status> {
         let mut inner = self.inner.borrow_mut();
-        let pending = inner.submit(sqe, payload)?;
+        let pending = inner.start(PENDING, sqe, payload).or_else(|_| {
+            // No inline slot is left: the kernel reads the payload where it is.
+            let address = payload.as_ptr().expose_provenance() as u64;
+            inner.start(
+                PENDING,
+                Sqe { flags: sqe.flags | SqeFlags::BY_ADDRESS, address, ..sqe },
+                &[],
+            )
+        })?;
         // What was only just submitted cannot have completed: enter before looking.
         loop {
             let _ = inner.ring.enter(1, NEVER);
@@ -166,13 +175,18 @@ impl<M: Memory, K: Enter> Io<M, K> {
 }
 
 impl<M: Memory, K: Enter> Inner<M, K> {
-    fn submit(&mut self, mut sqe: Sqe, payload: &[u64]) -> Result<Pending, Status> {
+    fn submit(&mut self, sqe: Sqe, payload: &[u64]) -> Result<Pending, Status> {
+        let mut entries = self.entries.iter().take(PENDING);
+        let free = entries.position(|entry| entry.state == State::Free);
+        self.start(free.ok_or(Status::Overloaded)?, sqe, payload)
+    }
+
+    /// Starts an operation in a place that is free.
+    fn start(&mut self, index: usize, mut sqe: Sqe, payload: &[u64]) -> Result<Pending, Status> {
         let is_inline =
             sqe.flags & (SqeFlags::BY_ADDRESS | SqeFlags::REGISTERED) == 0 && !payload.is_empty();
-        let free = |(_, entry): &(usize, &Entry)| entry.state == State::Free;
-        let (index, entry) =
-            self.entries.iter().enumerate().find(free).ok_or(Status::Overloaded)?;
-        let generation = entry.generation.wrapping_add(1) & GENERATION_BITS;
+        let generation = self.entries.get(index).map_or(0, |entry| entry.generation);
+        let generation = generation.wrapping_add(1) & GENERATION_BITS;
         let pending = Pending(name(index, generation));
         let slot = if is_inline {
             let slot = self.ring.take_slot().ok_or(Status::Overloaded)?;
@@ -388,6 +402,34 @@ mod tests {
                 }
                 let again = io.submit(sleep(), &FOR_EVER).unwrap();
                 io.wait(again, &mut [0; INLINE_WORDS]);
+            },
+            |_, ()| (),
+        );
+    }
+
+    /// With all places or all inline slots taken, what is waited for at once is done all the same.
+    #[test]
+    fn who_waits_has_a_place_of_its_own() {
+        with_io(
+            2,
+            |kernel| kernel.service.number = 6,
+            |io| {
+                let mut words = [0; INLINE_WORDS];
+                let sleeps: Vec<_> =
+                    (0..2).map(|_| io.submit(sleep(), &FOR_EVER).unwrap()).collect();
+                let status = io.run(sleep(), &FOR_EVER, &mut words).map(|cqe| status_of(&cqe));
+                assert_eq!(status, Ok(Status::Ok), "without a slot");
+                for pending in sleeps {
+                    io.wait(pending, &mut words);
+                }
+                let all: Vec<_> =
+                    (0..PENDING).map(|_| io.submit(Sqe::default(), &[]).unwrap()).collect();
+                assert_eq!(io.submit(Sqe::default(), &[]), Err(Status::Overloaded));
+                assert_eq!(io.run_plain(Sqe::default()), Ok((Status::Ok, 0)), "without a place");
+                for pending in all {
+                    assert_eq!(status_of(&io.wait(pending, &mut words)), Status::Ok);
+                }
+                assert_eq!(io.strays(), 0);
             },
             |_, ()| (),
         );

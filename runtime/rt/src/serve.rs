@@ -52,7 +52,13 @@ pub fn serve_through(
         let payload = results.get(..next.length.div_ceil(8) as usize).unwrap_or_default();
         let cqe = match run(next, payload, &mut params) {
             Ok(cqe) => cqe,
-            Err(status) => return status,
+            Err(status) => {
+                // Not even begun: an answer that waits for the next call with it goes out alone.
+                if next.opcode == Opcode::Return as u8 {
+                    insist(&mut run, next, payload);
+                }
+                return status;
+            }
         };
         let status = status_of(&cqe);
         if status != Status::Ok {
@@ -230,6 +236,33 @@ mod tests {
                 let failed = Some(ExceptionKind::Failed as u16);
                 assert_eq!(kernel.answers[0], (failed, vec![]));
                 assert_eq!(kernel.answers[1].0, None);
+            },
+        );
+    }
+
+    /// Whoever submits may refuse to wait for the next call; the last one is answered before it ends.
+    #[test]
+    fn an_answer_goes_out_alone_if_nothing_more_is_to_be_received() {
+        let mut service = Everything { number: 5, ..Everything::default() };
+        with_io(
+            8,
+            |kernel| kernel.calls.extend([(0, vec![]), (0, vec![])]),
+            |io| {
+                let run = |sqe: Sqe, payload: &[u64], words: &mut [u64; INLINE_WORDS]| {
+                    if sqe.flags & SqeFlags::THEN_RECV != 0 {
+                        return Err(Status::Cancelled);
+                    }
+                    io.run(sqe, payload, words)
+                };
+                serve_through(run, ENDPOINT, |call, results| {
+                    timer::dispatch(&mut service, call.method, call.params, results)
+                })
+            },
+            |kernel, status| {
+                assert_eq!(status, Status::Cancelled);
+                assert_eq!(kernel.answers.len(), 1);
+                let (kind, bytes) = &kernel.answers[0];
+                assert_eq!((kind, bytes.last_chunk()), (&None, Some(&5u64.to_le_bytes())));
             },
         );
     }

@@ -13,14 +13,15 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{CapSlot, Cqe, Sqe, Status};
+use abi_types::{CapSlot, Cqe, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::caller::{Exchange, LARGE_WORDS};
 use capos_rt::serve::Call;
 use fiber_core::Outcome;
 use schema_wire::{Encode, Reply, Served, Transfer, Transport};
 
+use crate::fiber::shield;
 use crate::shield::wait_in_any_case;
-use crate::substrate::capos::{Operation, Port, Stage, run};
+use crate::substrate::capos::{AGAIN, DONE, Operation, Port, Stage, run};
 use crate::wait::{Wait, current_worker, wait};
 use crate::what::What;
 use crate::worker::current_fiber;
@@ -31,30 +32,35 @@ use crate::worker::current_fiber;
 ///
 /// `cancelled`: the fiber was cancelled, and the operation is not under way.
 pub fn submit(sqe: Sqe, payload: &[u64], words: &mut [u64; INLINE_WORDS]) -> Result<Cqe, Status> {
-    let (Some(fiber), Some(worker)) = (current_fiber(), current_worker()) else {
-        return run(sqe, payload, words);
-    };
-    let port = &worker.port;
-    // SAFETY: a fiber runs, so its runtime is there, and stays while it does.
-    let shared = unsafe { &*fiber.shared.load(Ordering::Relaxed) };
-    let index = worker.index;
-    let operation = Operation::new(sqe, payload);
-    let begin = |wait: &Wait| {
-        port.start(&operation, wait);
-        true
-    };
-    if wait_at(port, &operation, begin) != Some(Outcome::Data(0)) {
-        match port.cancel(&operation) {
-            Stage::New | Stage::Backlog => return Err(Status::Cancelled),
-            Stage::Done => {}
-            Stage::UnderWay => {
-                shared.kick(index);
-                let link = |wait: &Wait| port.set_wait(&operation, wait) != Stage::Done;
-                wait_in_any_case(|| wait_at(port, &operation, link));
-            }
+    loop {
+        let (Some(fiber), Some(worker)) = (current_fiber(), current_worker()) else {
+            return run(sqe, payload, words);
+        };
+        let port = &worker.port;
+        // SAFETY: a fiber runs, so its runtime is there, and stays while it does.
+        let shared = unsafe { &*fiber.shared.load(Ordering::Relaxed) };
+        let index = worker.index;
+        let operation = Operation::new(sqe, payload);
+        let begin = |wait: &Wait| {
+            port.start(&operation, wait);
+            true
+        };
+        match wait_at(port, &operation, begin) {
+            Some(DONE) => {}
+            // Its worker is blocked, and had not begun it.
+            Some(AGAIN) => continue,
+            _ => match port.cancel(&operation) {
+                Stage::New | Stage::Backlog => return Err(Status::Cancelled),
+                Stage::Done => {}
+                Stage::UnderWay => {
+                    shared.kick(index);
+                    let link = |wait: &Wait| port.set_wait(&operation, wait) != Stage::Done;
+                    wait_in_any_case(|| wait_at(port, &operation, link));
+                }
+            },
         }
+        return Ok(operation.completion(words));
     }
-    Ok(operation.completion(words))
 }
 
 /// Waits until the operation is done or the fiber is cancelled. `link` says whether to wait at all.
@@ -65,7 +71,7 @@ fn wait_at(
 ) -> Option<Outcome> {
     let at = ptr::from_ref(operation).cast();
     wait(What::Completion, at, None, link, |outcome| {
-        if outcome != Outcome::Data(0) {
+        if outcome != DONE {
             let _ = port.set_wait(operation, ptr::null());
         }
     })
@@ -103,10 +109,20 @@ impl<const WORDS: usize> Transport for Caller<WORDS> {
 }
 
 /// Serves calls on `endpoint` in the fiber that calls it, until it can receive no more or is cancelled;
-/// returns why. As `capos_rt::serve`.
+/// returns why. As `capos_rt::serve`. A call that was received is answered also by who was cancelled
+/// meanwhile.
 pub fn serve(
     endpoint: CapSlot,
     handle: impl FnMut(&Call<'_>, &mut [u8]) -> Result<Served, Status>,
 ) -> Status {
-    capos_rt::serve::serve_through(submit, endpoint, handle)
+    let run = |sqe: Sqe, payload: &[u64], words: &mut [u64; INLINE_WORDS]| {
+        let only_answers =
+            sqe.opcode == Opcode::Return as u8 && sqe.flags & SqeFlags::THEN_RECV == 0;
+        if only_answers {
+            shield(|| submit(sqe, payload, words))
+        } else {
+            submit(sqe, payload, words)
+        }
+    };
+    capos_rt::serve::serve_through(run, endpoint, handle)
 }

@@ -368,6 +368,7 @@ impl Shared {
     pub fn block(self: &Shared, worker: &Worker) {
         Sys::flush(&worker.port);
         worker.set_blocked();
+        Sys::hand_over(&worker.port);
         let blocked = self.blocked.fetch_add(1, Ordering::AcqRel) + 1;
         let workers = self.live_workers.load(Ordering::Relaxed);
         if self.has_work() && self.idle.has_sleepers() {

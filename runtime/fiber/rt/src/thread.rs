@@ -19,7 +19,8 @@ impl Thread {
         Sys::relax();
     }
 
-    /// Waits for its end, blocking the caller's thread.
+    /// Waits for its end. Blocks the caller's thread; on capOS a fiber waits alone if its worker's
+    /// ring has room.
     pub fn join(self) {
         Sys::join(self.0);
     }

@@ -311,6 +311,39 @@ pub fn cancelled_or_answered(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// A service that is cancelled while it works for a caller still gives the answer it has.
+pub fn cancelled_with_an_answer_in_hand(t: &mut Test<'_>) -> Outcome {
+    let endpoint = require_ok!(t, t.env.cap("own", schema::endpoint::INTERFACE_ID));
+    let client = require_ok!(t, t.env.cap("own-client", counter::INTERFACE_ID));
+    for runtime in [alone(), runtime(3)] {
+        let (ended, answer) = runtime.run(|| {
+            let is_at_work = AtomicBool::new(false);
+            nursery(|n| {
+                let service = n.spawn(|| {
+                    let mut sum = Sum(0);
+                    serve(endpoint, |call, results| {
+                        is_at_work.store(true, Ordering::Relaxed);
+                        while yield_now().is_ok() {}
+                        counter::dispatch(&mut sum, call.method, call.params, results)
+                    })
+                });
+                let caller =
+                    n.spawn(|| counter::Client::new(Caller::new(), client).add(3).map(|a| a.total));
+                while !is_at_work.load(Ordering::Relaxed) {
+                    fiber::sleep(Duration::from_micros(100)).unwrap();
+                }
+                service.cancel();
+                let ended = service.join().unwrap();
+                // The answer is there by now, and counts.
+                caller.cancel();
+                (ended, caller.join().unwrap())
+            })
+        });
+        check_eq!(t, (ended, answer), (Status::Cancelled, Ok(3)));
+    }
+    Ok(())
+}
+
 /// A worker that sleeps with a call under way is woken by another thread, and by the completion.
 pub fn both_wake_a_worker(t: &mut Test<'_>) -> Outcome {
     let slot = require_ok!(t, timer_of(t.env));
@@ -361,6 +394,97 @@ pub fn a_blocked_worker(t: &mut Test<'_>) -> Outcome {
         })
     });
     check_eq!(t, slept, Ok(()));
+    Ok(())
+}
+
+/// What found no place in the ring of a worker that is then blocked goes through others.
+pub fn a_blocked_worker_with_a_backlog(t: &mut Test<'_>) -> Outcome {
+    const CALLERS: u32 = 150;
+    let slot = require_ok!(t, timer_of(t.env));
+    let done = AtomicU32::new(0);
+    let done = &done;
+    runtime(1).run(|| {
+        nursery(|n| {
+            for _ in 0..CALLERS {
+                n.spawn(move || {
+                    sleep_in_kernel(slot, MS).unwrap();
+                    done.fetch_add(1, Ordering::Release);
+                });
+            }
+            yield_now().unwrap();
+            // Does not enter the kernel.
+            blocking(|| {
+                while done.load(Ordering::Acquire) < CALLERS {
+                    core::hint::spin_loop();
+                }
+            });
+        });
+    });
+    check_eq!(t, done.load(Ordering::Relaxed), CALLERS);
+    Ok(())
+}
+
+/// A worker's thread asks for something itself while its fibers have all the places of its ring.
+pub fn a_thread_beside_a_full_ring(t: &mut Test<'_>) -> Outcome {
+    let slot = require_ok!(t, timer_of(t.env));
+    let cancelled = alone().run(|| {
+        nursery(|n| {
+            let callers: Vec<_> =
+                (0..70).map(|_| n.spawn(|| sleep_in_kernel(slot, FOR_EVER))).collect();
+            for _ in 0..3 {
+                yield_now().unwrap();
+            }
+            Thread::spawn("beside", || ()).unwrap().join();
+            n.cancel();
+            let ended = callers.into_iter().map(|caller| caller.join());
+            ended.filter(|ended| matches!(ended, Ok(ended) if is_cancelled(ended))).count()
+        })
+    });
+    check_eq!(t, cancelled, 70);
+    Ok(())
+}
+
+/// A fiber waits for a thread, which waits for another fiber to be cancelled.
+pub fn cancelled_while_a_thread_is_joined(t: &mut Test<'_>) -> Outcome {
+    let slot = require_ok!(t, timer_of(t.env));
+    let (over, is_over) = bounded::<()>(0);
+    let thread = require_ok!(
+        t,
+        Thread::spawn("waits", move || {
+            let _ = is_over.recv();
+        })
+    );
+    let result = runtime(1).run(|| {
+        nursery(|n| {
+            let long = n.spawn(move || {
+                let result = sleep_in_kernel(slot, FOR_EVER);
+                drop(over);
+                result
+            });
+            yield_now().unwrap();
+            n.spawn(|| {
+                fiber::sleep(Duration::from_millis(1)).unwrap();
+                n.cancel();
+            });
+            blocking(|| thread.join());
+            long.join().unwrap()
+        })
+    });
+    check!(t, is_cancelled(&result), "{result:?}");
+    Ok(())
+}
+
+/// A thread that has as much under way as it can have wakes a worker all the same.
+pub fn a_thread_with_much_under_way(t: &mut Test<'_>) -> Outcome {
+    let io = &t.env.io;
+    let runtime = alone();
+    check_eq!(t, runtime.run(|| 4), 4);
+    let pending: Vec<_> = core::iter::from_fn(|| io.submit(Sqe::default(), &[]).ok()).collect();
+    check_eq!(t, pending.len(), capos_rt::io::PENDING);
+    check_eq!(t, runtime.run(|| 5), 5);
+    for name in pending {
+        check_eq!(t, status_of(&io.wait(name, &mut [0; 16])), Status::Ok);
+    }
     Ok(())
 }
 

@@ -6,9 +6,14 @@ extern crate alloc;
 
 use alloc::vec::Vec;
 
+use abi_types::{Sqe, Status};
+use capos_rt::io::status_of;
 use capos_rt::{Env, exit};
+use fiber::ring::{Caller, submit};
 use fiber::{BuildError, Runtime, Thread, nursery, yield_now};
 use fiber_rt::SystemError;
+use schema::timer;
+use schema_wire::CallError;
 
 capos_rt::main!(main);
 capos_heap::heap!(512 << 10);
@@ -40,6 +45,9 @@ fn main(env: &'static Env) -> i64 {
             return 5;
         }
         capos_rt::println!(env, "{expected}");
+    }
+    if has("narrow") {
+        return narrow(env);
     }
     let built = Runtime::builder().workers(2).stack_bytes(FIBER_BYTES).build();
     let runtime = match built {
@@ -82,6 +90,41 @@ fn main(env: &'static Env) -> i64 {
         });
     });
     0
+}
+
+/// The only worker's queue is full when it goes to sleep: something in it completes at once, and then
+/// something in it is to be cancelled.
+fn narrow(env: &'static Env) -> i64 {
+    let Ok(timer) = env.cap("timer", timer::INTERFACE_ID) else { return 8 };
+    let built = Runtime::builder().workers(1).elastic(false).build();
+    let Ok(runtime) = built else { return 9 };
+    let sleep = || timer::Client::new(Caller::new(), timer).sleep(1 << 60).map(|_| ());
+    let status = runtime.run(|| {
+        nursery(|n| {
+            n.spawn(sleep);
+            let nop = n.spawn(|| submit(Sqe::default(), &[], &mut [0; 16]));
+            let done = nop.join();
+            n.cancel();
+            done.map(|done| done.map(|cqe| status_of(&cqe)))
+        })
+    });
+    if !matches!(status, Ok(Ok(Status::Ok))) {
+        return 10;
+    }
+    let ended = runtime.run(|| {
+        nursery(|n| {
+            let (first, _second) = (n.spawn(sleep), n.spawn(sleep));
+            // They ask before the worker has nothing else to do.
+            for _ in 0..3 {
+                let _ = yield_now();
+            }
+            first.cancel();
+            let ended = first.join();
+            n.cancel();
+            ended
+        })
+    });
+    if matches!(ended, Ok(Err(CallError::Status(Status::Cancelled)))) { 0 } else { 11 }
 }
 
 /// A number the compiler does not see through.

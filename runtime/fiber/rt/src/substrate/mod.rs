@@ -157,6 +157,10 @@ pub trait Substrate {
     /// port's worker.
     #[inline(always)]
     fn flush(_port: &Self::Port) {}
+    /// Has the port's fibers go elsewhere with what the system was not told yet. By the port's worker,
+    /// before it blocks.
+    #[inline(always)]
+    fn hand_over(_port: &Self::Port) {}
     /// Whether a fiber waits for what comes to the port: then its worker may not end.
     #[inline(always)]
     fn is_awaited(_port: &Self::Port) -> bool {

@@ -28,7 +28,7 @@ use super::{PanicPayload, StackGroup, Substrate, SystemError};
 use crate::worker;
 
 pub use local::run;
-pub use port::{Operation, Port, Stage};
+pub use port::{AGAIN, DONE, Operation, Port, Stage};
 
 /// The capOS substrate.
 #[derive(Debug)]
@@ -124,6 +124,10 @@ impl Substrate for Capos {
 
     fn flush(port: &Port) {
         port.flush();
+    }
+
+    fn hand_over(port: &Port) {
+        port.hand_over();
     }
 
     fn is_awaited(port: &Port) -> bool {

@@ -3,7 +3,8 @@
 //! An [`Operation`] lives on the stack of whoever waits for it, until it has completed: the kernel may
 //! write to its buffers until then. It is in one of three places, all under the port's lock: in the
 //! backlog, while the ring has no room for it; under way, with a name that its completion brings back;
-//! done. Names are never used twice ([`Names`]), so what comes late finds nobody.
+//! done. Names are never used twice ([`Names`]), so what comes late finds nobody. Before its worker
+//! blocks, the backlog is given up: its waiters ask again, through another worker.
 //!
 //! Who does what: only the worker's own thread enters the kernel for its ring, and so only it makes
 //! what was submitted happen. Taking completions is anybody's: the monitor does it for a worker that
@@ -15,7 +16,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{Cqe, EnterFlags, NEVER, Opcode, Sqe, SqeFlags};
+use abi_types::{Cqe, EnterFlags, EnterResult, NEVER, Opcode, Sqe, SqeFlags};
 use capos_rt::Ring;
 use capos_rt::io::inline_bytes;
 use capos_rt::syscall::cap_enter;
@@ -29,6 +30,11 @@ use crate::wait::{Wait, Waker};
 const NOBODY: u64 = 1 << 63;
 /// User data of the worker's own PARK.
 const OWN_PARK: u64 = 1 << 63 | 1;
+
+/// How a wait ends whose operation is done.
+pub const DONE: Outcome = Outcome::Data(0);
+/// How a wait ends whose operation was not begun, and is to be submitted again.
+pub const AGAIN: Outcome = Outcome::Data(1);
 
 /// Wakers collected under the lock before they are issued after it.
 const BATCH: usize = 16;
@@ -92,9 +98,16 @@ impl Operation {
     }
 }
 
+/// Whether the kernel has left something in the queue.
+fn was_hindered(entered: EnterResult) -> bool {
+    entered.flags() & (EnterFlags::CQ_FULL | EnterFlags::BUSY) != 0
+}
+
 struct State {
     ring: *mut Ring,
     names: Names<*const Node<Entry>>,
+    /// How many names fibers have at most: one is kept for the worker's thread itself.
+    fibers: usize,
     backlog: List<Entry>,
     /// Under way, and to be cancelled.
     cancels: List<Entry>,
@@ -124,6 +137,7 @@ impl Default for Port {
             state: SpinLock::new(State {
                 ring: ptr::null_mut(),
                 names: Names::new(0),
+                fibers: 0,
                 backlog: List::new(),
                 cancels: List::new(),
                 is_armed: false,
@@ -141,6 +155,11 @@ impl State {
     fn ring(&mut self) -> Option<&mut Ring> {
         // SAFETY: lent from `open` to `close`, to this state alone.
         unsafe { self.ring.as_mut() }
+    }
+
+    /// Gives a fiber's operation to the ring; false if it has no room.
+    fn begin_for_fiber(&mut self, node: &Node<Entry>) -> bool {
+        self.names.len() < self.fibers && self.begin(node)
     }
 
     /// Gives an operation to the ring; false if it has no room.
@@ -163,10 +182,15 @@ impl State {
         let payload = unsafe { &*node.value.payload };
         let mut taken = None;
         if !payload.is_empty() {
-            let Some(slot) = ring.take_slot() else { return false };
-            ring.write_inline(slot, payload);
-            sqe.buffer = slot;
-            taken = Some(slot);
+            taken = ring.take_slot();
+            if let Some(slot) = taken {
+                ring.write_inline(slot, payload);
+                sqe.buffer = slot;
+            } else {
+                // The kernel reads it where it is.
+                sqe.flags |= SqeFlags::BY_ADDRESS;
+                sqe.address = payload.as_ptr().expose_provenance() as u64;
+            }
         }
         let is_pushed = ring.push(sqe).is_ok();
         if is_pushed {
@@ -205,12 +229,33 @@ impl State {
         while let Some(node) = self.backlog.first().map(ptr::from_ref) {
             // SAFETY: as above.
             let node = unsafe { &*node };
-            if !self.begin(node) {
+            if !self.begin_for_fiber(node) {
                 return;
             }
             // SAFETY: it is in this list.
             unsafe { self.backlog.remove(node) };
         }
+    }
+
+    /// Takes operations out of the backlog until it is empty or `batch` full of those to wake; how many.
+    fn give_up(&mut self, batch: &mut [Option<Waker>; BATCH]) -> u32 {
+        let mut given = 0;
+        for place in batch {
+            let Some(node) = self.backlog.first().map(ptr::from_ref) else { break };
+            // SAFETY: a linked node is alive, and under this lock stays so.
+            let node = unsafe { &*node };
+            // SAFETY: it is in this list.
+            unsafe { self.backlog.remove(node) };
+            given += 1;
+            node.value.stage.set(Stage::New);
+            // SAFETY: null, or a wait that is not over: it takes itself out under this lock.
+            if let Some(wait) = unsafe { node.value.wait.get().as_ref() } {
+                let waker = wait.waker();
+                // Last: as in `take`.
+                *place = wait.decide(AGAIN).then_some(waker);
+            }
+        }
+        given
     }
 
     /// Takes completions until `batch` is full of those to wake; how many were taken, and how many of
@@ -250,7 +295,7 @@ impl State {
             if let Some(wait) = unsafe { node.value.wait.get().as_ref() } {
                 let waker = wait.waker();
                 // Last: the waiter may be gone with the operation from here on.
-                if wait.decide(Outcome::Data(0))
+                if wait.decide(DONE)
                     && let Some(place) = places.next()
                 {
                     *place = Some(waker);
@@ -265,9 +310,10 @@ impl State {
 impl Port {
     /// Takes the ring of the calling thread, the port's worker.
     pub fn open(&self, ring: &mut Ring) {
-        let places = (ring.sq_entries() as usize).min(MAX_NAMES);
+        let fibers = (ring.sq_entries() as usize).min(MAX_NAMES - 1);
         self.state.with(|state| {
-            state.names = Names::new(places);
+            state.names = Names::new(fibers + 1);
+            state.fibers = fibers;
             state.ring = ring;
             state.is_armed = false;
             state.is_dirty = false;
@@ -301,7 +347,7 @@ impl Port {
         }
     }
 
-    /// Starts an operation, for `wait` if somebody waits. By the port's worker.
+    /// Starts a fiber's operation, for its `wait`. By the port's worker.
     pub fn start(&self, operation: &Operation, wait: *const Wait) {
         let node = &operation.0;
         // Relaxed: read by the worker itself.
@@ -309,7 +355,7 @@ impl Port {
         self.state.with(|state| {
             node.value.wait.set(wait);
             // In turn: what waits in the backlog was first.
-            if !state.backlog.is_empty() || !state.begin(node) {
+            if !state.backlog.is_empty() || !state.begin_for_fiber(node) {
                 node.value.stage.set(Stage::Backlog);
                 // SAFETY: in no list, and kept by its waiter until it is done or taken out.
                 unsafe { state.backlog.push(node) };
@@ -352,6 +398,11 @@ impl Port {
         stage
     }
 
+    /// Whether an operation of a fiber is begun at once. For the port's worker.
+    pub fn has_room(&self) -> bool {
+        self.state.with(|state| state.backlog.is_empty() && state.names.len() < state.fibers)
+    }
+
     /// Whether a completion waits to be taken.
     pub fn has_come(&self) -> bool {
         self.state.with(|state| state.ring().is_some_and(|ring| ring.completions() > 0))
@@ -382,6 +433,19 @@ impl Port {
         }
     }
 
+    /// Gives the backlog up: those who wait there submit again, wherever they are then.
+    pub fn hand_over(&self) {
+        loop {
+            let mut batch = [None; BATCH];
+            let given = self.state.with(|state| state.give_up(&mut batch));
+            if given == 0 {
+                return;
+            }
+            self.awaited.fetch_sub(given, Ordering::Relaxed);
+            batch.into_iter().flatten().for_each(Waker::wake);
+        }
+    }
+
     /// Enters the kernel if something was submitted, and takes what has completed.
     pub fn flush(&self) {
         if self.state.with(|state| core::mem::take(&mut state.is_dirty)) {
@@ -392,7 +456,7 @@ impl Port {
 
     /// Has the kernel take everything that was pushed; completions are left, as long as there is room.
     fn enter(&self) {
-        while cap_enter(0, 0).flags() & (EnterFlags::CQ_FULL | EnterFlags::BUSY) != 0 {
+        while was_hindered(cap_enter(0, 0)) {
             self.poll();
         }
     }
@@ -415,6 +479,8 @@ impl Port {
     /// Waits inside the kernel for any completion, with the worker's PARK among what may complete.
     pub fn sleep(&self, park: Sqe, timeout_ns: u64) {
         let is_ready = self.state.with(|state| {
+            // What found the queue full goes first: nobody comes back for it before a completion does.
+            state.feed();
             // A PARK that is still under way from an earlier sleep does: it is at the same word, and
             // whoever has unparked it since has completed it.
             if !state.is_armed {
@@ -425,8 +491,11 @@ impl Port {
             state.is_armed
         });
         if !is_ready {
-            // The queue is full: the kernel takes it, and the worker comes back.
-            return self.flush();
+            // The queue is full: the kernel takes it, and the worker comes back. It is announced as one
+            // that sleeps: what has completed is left, because whom it woke would be in the queue of a
+            // worker that sleeps on.
+            let _ = cap_enter(0, 0);
+            return;
         }
         self.wait_inside(timeout_ns);
     }
@@ -434,26 +503,36 @@ impl Port {
     /// Enters the kernel until there is a completion; `is_inside` was set when there was something to
     /// wait for, under one lock with the look.
     fn wait_inside(&self, timeout_ns: u64) {
-        let _ = cap_enter(1, timeout_ns);
-        self.state.with(|state| state.is_inside = false);
+        let is_left = was_hindered(cap_enter(1, timeout_ns));
+        self.state.with(|state| {
+            state.is_inside = false;
+            state.is_dirty |= is_left;
+        });
     }
 
-    /// Blocks the worker's thread until an operation has completed.
+    /// Blocks the worker's thread until an operation has completed. It does not wait for a place: while
+    /// the thread waits nobody else's operations could be cancelled to make room.
     pub fn run(&self, sqe: Sqe, payload: &[u64], words: &mut [u64; INLINE_WORDS]) -> Cqe {
         let operation = Operation::new(sqe, payload);
-        self.start(&operation, ptr::null());
-        while self.set_wait(&operation, ptr::null()) != Stage::Done {
-            let is_inside = self.state.with(|state| {
-                state.is_dirty = false;
-                state.is_inside = operation.0.value.stage.get() != Stage::Done;
-                state.is_inside
-            });
-            if is_inside {
-                self.wait_inside(NEVER);
-            }
+        self.awaited.fetch_add(1, Ordering::Relaxed);
+        while !self.state.with(|state| state.begin(&operation.0)) {
+            // The queue is full.
+            self.enter();
             self.poll();
         }
-        operation.completion(words)
+        loop {
+            let is_inside = self.state.with(|state| {
+                state.feed();
+                state.is_inside = operation.0.value.stage.get() != Stage::Done;
+                state.is_dirty &= !state.is_inside;
+                state.is_inside
+            });
+            if !is_inside {
+                return operation.completion(words);
+            }
+            self.wait_inside(NEVER);
+            self.poll();
+        }
     }
 
     /// Keeps everybody else from the ring, for a report. Whoever is at it now is waited for, unless it

@@ -12,7 +12,9 @@ use capos_rt::thread::{Thread, Threads};
 use capos_rt::{Env, Error};
 use schema_wire::CallError;
 
-use super::{local, space, stacks};
+use super::{Port, local, space, stacks};
+use crate::fiber::shield;
+use crate::ring;
 use crate::substrate::SystemError;
 
 /// A thread that runs, on the stack of that number.
@@ -74,10 +76,17 @@ impl Running {
     }
 
     pub fn join(self) {
-        let calls = local::Calls(Exchange::<INLINE_WORDS>::new());
         let run = |sqe| ok(status_of(&local::run(sqe, &[], &mut [0; INLINE_WORDS])?));
+        let joined = if local::port().is_some_and(Port::has_room) {
+            // A fiber waits alone: a worker that waited with it would keep what others want of its ring,
+            // and the thread may wait for them.
+            shield(|| self.thread.join_through(ring::Caller::new(), run))
+        } else {
+            // In the backlog it could wait for ever.
+            self.thread.join_through(local::Calls(Exchange::<INLINE_WORDS>::new()), run)
+        };
         // A stack is used again only if its thread is known to be gone.
-        if self.thread.join_through(calls, run).is_ok() {
+        if joined.is_ok() {
             stacks::give_from_thread(self.stack);
         }
     }
