@@ -41,6 +41,7 @@ impl Shared {
     /// The monitor's thread.
     pub fn monitor(self: Arc<Self>) {
         let mut seen = vec![Seen::default(); self.workers.len()];
+        let mut is_refused = false;
         let mut is_quiet = false;
         while !self.is_shutdown.load(Ordering::Acquire) {
             let is_alone = self.live_workers.load(Ordering::Relaxed) == 1;
@@ -50,7 +51,7 @@ impl Shared {
             if self.is_shutdown.load(Ordering::Acquire) {
                 break;
             }
-            is_quiet = self.look(&mut seen);
+            is_quiet = self.look(&mut seen, &mut is_refused);
         }
     }
 
@@ -73,8 +74,9 @@ impl Shared {
         self.idle.sleepers() >= live as usize
     }
 
-    /// One look at everything; true if all workers sleep.
-    fn look(self: &Arc<Self>, seen: &mut [Seen]) -> bool {
+    /// One look at everything; true if all workers sleep. `is_refused`: the system had no thread for
+    /// another worker the last time, and that has been told.
+    fn look(self: &Arc<Self>, seen: &mut [Seen], is_refused: &mut bool) -> bool {
         let now_ns = Sys::now_ns();
         let stalled = self.look_at_workers(seen, now_ns);
         // A last resort: a worker that sleeps for the timers has been gone for a whole period.
@@ -92,12 +94,15 @@ impl Shared {
         if (decision == Decision::Promote || needs_substitute)
             && !self.is_shutdown.load(Ordering::Acquire)
         {
-            match self.start_worker() {
+            let started = self.start_worker();
+            let was_refused = core::mem::replace(is_refused, started.is_err());
+            match started {
                 Ok(true) if needs_substitute => {
                     self.telemetry.with(|figures| figures.substitutes += 1);
                 }
-                Ok(_) => {}
-                Err(error) => Sys::warn(format_args!("{error}")),
+                // Told once, and tried again at every look.
+                Err(error) if !was_refused => Sys::warn(format_args!("{error}")),
+                Ok(_) | Err(_) => {}
             }
         }
         self.are_all_asleep()

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fiber_rt::{Runtime, scope};
+use fiber_rt::{Runtime, blocking, scope, sleep};
 
 const CHILD: &str = "FIBER_LIMITS_CHILD";
 
@@ -28,6 +28,16 @@ fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
+/// Lets the process have so many bytes of addresses more, and none after that.
+fn leave_addresses(bytes: u64) {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
+    let most = (pages * 4096) + bytes;
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: of this process, which ends soon.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+}
+
 #[test]
 fn a_size_beyond_all_memory_is_refused() {
     for bytes in [1 << 58, usize::MAX - 100, usize::MAX] {
@@ -46,13 +56,43 @@ fn a_limit_on_addresses_is_not_one_on_mappings() {
         return;
     }
     let runtime = Runtime::builder().workers(1).stack_bytes(1 << 20).build().unwrap();
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
-    let most = (pages * 4096) + (16 << 20);
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: of this process, which ends soon.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    leave_addresses(16 << 20);
     eprintln!("{}", refusal(&runtime));
+}
+
+#[test]
+fn that_there_is_no_thread_for_a_worker_is_told_once() {
+    if !is_child() {
+        let text = in_a_child("that_there_is_no_thread_for_a_worker_is_told_once");
+        assert_eq!(text.matches("no worker thread could be started").count(), 1, "{text}");
+        return;
+    }
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let looks = || {
+        let scaling = runtime.stats().scaling;
+        scaling.positive_samples + scaling.zero_samples + scaling.negative_samples
+    };
+    runtime.run(|| {
+        // The monitor has begun, and so has this worker: nobody gives addresses back from here on.
+        while looks() == 0 {
+            sleep(Duration::from_millis(1)).unwrap();
+        }
+        leave_addresses(0);
+        // What is left is less than the stack of a thread.
+        let map = || {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            // SAFETY: a new mapping, which nobody uses.
+            unsafe { libc::mmap(std::ptr::null_mut(), 1 << 20, libc::PROT_NONE, flags, -1, 0) }
+        };
+        while map() != libc::MAP_FAILED {}
+        let before = looks();
+        // The monitor would start a worker in this one's place, at every look.
+        blocking(|| {
+            while looks() < before + 5 {
+                std::thread::yield_now();
+            }
+        });
+    });
 }
 
 #[test]
