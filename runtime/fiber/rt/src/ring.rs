@@ -30,12 +30,16 @@ use crate::worker::current_fiber;
 /// goes into an inline slot unless the SQE says that it is elsewhere; `sqe.user_data` is not the
 /// caller's to choose.
 ///
-/// `cancelled`: the fiber was cancelled, and the operation is not under way.
+/// `cancelled`: the fiber was cancelled, and the operation is not under way. `invalidArgument`: a PARK,
+/// which is a thread's; a fiber waits at a channel, a lock or a timer.
 pub fn submit(sqe: Sqe, payload: &[u64], words: &mut [u64; INLINE_WORDS]) -> Result<Cqe, Status> {
     loop {
         let (Some(fiber), Some(worker)) = (current_fiber(), current_worker()) else {
             return run(sqe, payload, words);
         };
+        if sqe.opcode == Opcode::Park as u8 {
+            return Err(Status::InvalidArgument);
+        }
         let port = &worker.port;
         // SAFETY: a fiber runs, so its runtime is there, and stays while it does.
         let shared = unsafe { &*fiber.shared.load(Ordering::Relaxed) };

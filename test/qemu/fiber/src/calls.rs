@@ -8,12 +8,13 @@ use core::time::Duration;
 use abi_types::{CapSlot, Opcode, Sqe, Status};
 use capos_rt::io::status_of;
 use capos_rt::now_ns;
+use capos_rt::park::park_sqe;
 use demo_schema::counter;
 use fiber::channel::{bounded, unbounded};
 use fiber::ring::{Caller, serve, submit};
 use fiber::{Runtime, Thread, blocking, nursery, yield_now};
 use fiber_cases::runtime;
-use schema::{system_info, timer};
+use schema::{park_space, system_info, timer};
 use schema_wire::{Answer, CallError, NoResult};
 use test_kit::{Outcome, T, check, check_eq, require_ok};
 use test_user::Env;
@@ -421,6 +422,22 @@ pub fn a_blocked_worker_with_a_backlog(t: &mut Test<'_>) -> Outcome {
         });
     });
     check_eq!(t, done.load(Ordering::Relaxed), CALLERS);
+    Ok(())
+}
+
+/// A PARK is a thread's: one of a fiber's would take the place of its worker's own.
+pub fn a_fiber_does_not_park(t: &mut Test<'_>) -> Outcome {
+    let slot = require_ok!(t, timer_of(t.env));
+    let space = require_ok!(t, t.env.cap("park", park_space::INTERFACE_ID));
+    let word = AtomicU32::new(0);
+    let parked = alone().run(|| {
+        let sqe = park_sqe(space, &word, 0, MS);
+        let parked = submit(sqe, &[], &mut [0; 16]).map(|cqe| status_of(&cqe));
+        // Its worker sleeps and wakes as ever.
+        sleep_in_kernel(slot, MS).unwrap();
+        parked
+    });
+    check_eq!(t, parked, Err(Status::InvalidArgument));
     Ok(())
 }
 

@@ -49,6 +49,7 @@ macro_rules! suite {
                 "fiber.calls.a_blocked_worker_with_a_backlog",
                 calls::a_blocked_worker_with_a_backlog,
             ),
+            Test::new("fiber.calls.a_fiber_does_not_park", calls::a_fiber_does_not_park),
             Test::new(
                 "fiber.calls.a_thread_beside_a_full_ring",
                 calls::a_thread_beside_a_full_ring,
