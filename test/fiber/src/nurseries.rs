@@ -351,12 +351,12 @@ pub fn a_shield_within_a_shield_leaves_the_outer_one() {
                     let inner = shield(|| (shield(|| gone.recv()), gone.recv()));
                     (inner, sleep(LONG))
                 });
-                until(&waits);
+                until(waits);
                 fiber.cancel();
                 let_others_run();
                 assert!(waits(), "the inner shield has ended the outer one");
                 go.send(1).unwrap();
-                until(&waits);
+                until(waits);
                 let_others_run();
                 assert!(waits(), "the inner shield has ended the outer one");
                 go.send(2).unwrap();
@@ -380,7 +380,7 @@ pub fn a_mutex_in_a_shield_is_waited_for_by_who_is_cancelled() {
                         *guard *= 10;
                     });
                 });
-                until(&waits);
+                until(waits);
                 fiber.cancel();
                 // If it takes the cancellation for the lock, it enters meanwhile.
                 let_others_run();
@@ -407,7 +407,7 @@ pub fn a_nursery_in_a_shield_waits_for_its_fibers_when_its_owner_is_cancelled() 
                     is_left.store(true, Ordering::Relaxed);
                     got
                 });
-                until(&waits);
+                until(waits);
                 owner.cancel();
                 let_others_run();
                 assert!(!is_left.load(Ordering::Relaxed), "a fiber has outlived its nursery");
