@@ -361,7 +361,12 @@ pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
         bump(&worker.counters.finishes, 1);
         frame.ownership.leave(worker.index);
         let _ = check(frame.word.finish(has_run));
-        Ok(members.finish(frame))
+        let ended = members.finish(frame);
+        if ended.unclaimed.is_some() {
+            // Before the owner can leave: who looks after that sees nobody who lived in the scope.
+            let _ = check(frame.word.recycle());
+        }
+        Ok(ended)
     });
     let ended = match ended {
         Ok(ended) => ended,
@@ -375,7 +380,6 @@ pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
     if let Some(drop_result) = ended.unclaimed {
         // SAFETY: the frame is ours. The result needs no drop: only its memory is given back.
         unsafe { drop_result(frame) };
-        let _ = check(frame.word.recycle());
         worker.give_frame(frame);
     }
     for waker in [ended.joiner, ended.owner].into_iter().flatten() {
@@ -404,5 +408,45 @@ pub fn scope<'env, R>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) ->
     match (result, left) {
         (Err(payload), _) | (Ok(_), Some(payload)) => Sys::resume(payload),
         (Ok(value), None) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU8;
+
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::runtime::Runtime;
+
+    static STATE: AtomicU8 = AtomicU8::new(u8::MAX);
+
+    /// Called by the worker after the scope's lock, when the owner may have left.
+    unsafe fn note_state(frame: &'static Frame) {
+        STATE.store(frame.word.load().state() as u8, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn who_leaves_a_scope_sees_none_of_its_fibers_any_more() {
+        let shared = Arc::new(Runtime::builder().elastic(false).shared(1, 64 << 10));
+        let [worker] = &*shared.workers else { unreachable!() };
+        worker.adopt(&shared);
+        let scope = Scope::new(Arc::as_ptr(&shared), ptr::null());
+        let frame = Frame::runnable(Arc::as_ptr(&shared));
+        frame.scope.store(scope.erased().cast_mut(), Ordering::Relaxed);
+        scope.members.with(|members| {
+            // SAFETY: the frame is new.
+            assert!(unsafe { members.admit(frame, note_state) });
+            assert!(!members.drop_handle(frame), "it lives");
+        });
+        worker.enqueue_next(frame);
+        assert_eq!(worker.lifo.take(), Some(frame.as_ptr()));
+        frame.ownership.take(worker.index, &frame.word);
+        check(frame.word.dispatch()).unwrap();
+        assert!(finish(worker, frame));
+        assert_eq!(scope.live(), 0);
+        assert_eq!(STATE.load(Ordering::Relaxed), FiberState::Init as u8);
+        worker.give_up_cache(&shared.pool);
     }
 }
