@@ -39,6 +39,7 @@ const SUITE: Suite<Program> = Suite::new(&[
     Test::new("threads.entry_registers", state::entry_registers),
     Test::new("threads.fs_base", state::fs_base),
     Test::new("threads.fs_base_of_siblings", state::fs_base_of_siblings),
+    Test::new("threads.segments_of_siblings", state::segments_of_siblings),
     Test::new("threads.vectors_survive_switches", state::vectors),
     Test::new("threads.siblings_run_at_once", cpus::siblings_run_at_once),
     Test::new("threads.nowhere_twice", cpus::nowhere_twice),

@@ -122,6 +122,72 @@ pub fn fs_base_of_siblings(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// The selector of user data.
+const USER_DATA: u16 = 0x1b;
+static IS_OVER: AtomicU32 = AtomicU32::new(0);
+
+/// Takes its own FS base away and leaves selectors behind, again and again; every other time it stops
+/// in the kernel, else at the end of its slice.
+fn spoil_segments(child: &Child) -> i64 {
+    let selector = child.argument as u16;
+    while IS_OVER.load(Ordering::Relaxed) == 0 {
+        tls::load_fs(selector);
+        tls::load_data_segments(USER_DATA);
+        READY.store(1, Ordering::Relaxed);
+        for _ in 0..2_000 {
+            core::hint::spin_loop();
+        }
+        if READY.fetch_add(1, Ordering::Relaxed) % 2 == 1 && child.io.yield_now().is_err() {
+            return 1;
+        }
+    }
+    0
+}
+
+/// Looks at its own word and selectors while the other one runs in between.
+fn watch_segments(child: &Child) -> i64 {
+    while READY.load(Ordering::Relaxed) == 0 {
+        let _ = child.io.yield_now();
+    }
+    let mut result = 0;
+    for round in 0..100_u32 {
+        if tls::word_at_fs() != child.argument {
+            result = 2;
+        } else if tls::selectors() != [0; 4] {
+            result = 3;
+        } else if round % 4 != 0 && child.io.yield_now().is_err() {
+            result = 4;
+        }
+        if result != 0 {
+            break;
+        }
+        for _ in 0..10_000 {
+            core::hint::spin_loop();
+        }
+    }
+    IS_OVER.store(1, Ordering::Relaxed);
+    result
+}
+
+/// One thread loads segment registers, which takes nothing from the next one on its CPU and tells it
+/// nothing, though both were given the same FS base.
+pub fn segments_of_siblings(t: &mut Test<'_>) -> Outcome {
+    WORDS[0].store(0x7777, Ordering::Relaxed);
+    let fs_base = address_of(&WORDS[0]);
+    // A null load leaves no selector behind and still clears the base on some CPUs.
+    for selector in [USER_DATA, 0, 3] {
+        READY.store(0, Ordering::Relaxed);
+        IS_OVER.store(0, Ordering::Relaxed);
+        let victim = Run { main: watch_segments, argument: 0x7777, fs_base };
+        let victim = require_ok!(t, SIBLINGS[0].start(t.env.io(), t.env.by(), victim));
+        let spoiler = Run { main: spoil_segments, argument: u64::from(selector), fs_base };
+        let spoiler = require_ok!(t, SIBLINGS[1].start(t.env.io(), t.env.by(), spoiler));
+        check_eq!(t, t.env.finish(victim), Ok(0));
+        check_eq!(t, t.env.finish(spoiler), Ok(0));
+    }
+    Ok(())
+}
+
 fn hold_vectors(child: &Child) -> i64 {
     READY.fetch_add(1, Ordering::Relaxed);
     while READY.load(Ordering::Relaxed) < 4 {

@@ -4,9 +4,7 @@
 //! instruction and then switched away from, so the switch needs no special case.
 
 use super::switch::first;
-use crate::cpu;
 use crate::trap::{TrapFrame, trap_return};
-use core::arch::{asm, naked_asm};
 use core_address::check_start;
 
 pub use core_address::BadStart;
@@ -63,37 +61,11 @@ pub(super) unsafe fn push(top: u64, start: &UserStart) -> u64 {
     frame.registers.rdx = start.pid;
     frame.registers.rcx = start.ring;
     frame.registers.r8 = start.capset;
-    let begin: unsafe extern "C" fn() = begin;
-    let goes_on = first as *const () as u64;
-    let saved = Saved { goes_on, returns_to: begin as usize as u64, frame };
+    // The switch leaves nothing of the last thread in the segment registers.
+    let returns_to = trap_return as *const () as u64;
+    let saved = Saved { goes_on: first as *const () as u64, returns_to, frame };
     let at = top - size_of::<Saved>() as u64;
     // SAFETY: by the contract; the size is a multiple of 8.
     unsafe { (at as *mut Saved).write(saved) };
     at
-}
-
-/// Where a context goes on that runs for the first time; the stack pointer is at its frame.
-#[unsafe(naked)]
-unsafe extern "C" fn begin() {
-    naked_asm!("call {clean}", "jmp {trap_return}", clean = sym clean, trap_return = sym trap_return)
-}
-
-/// Takes away what the segment registers may still hold of another thread.
-extern "C" fn clean() {
-    // SAFETY: the kernel uses none of these segments but GS, whose base is the user's between the
-    // two swaps (NMI and the like look at the base, see `trap/entry.rs`). Loading FS may clear its
-    // base, which is written again below.
-    unsafe {
-        asm!(
-            "mov ds, {zero:e}",
-            "mov es, {zero:e}",
-            "mov fs, {zero:e}",
-            "swapgs",
-            "mov gs, {zero:e}",
-            "swapgs",
-            zero = in(reg) 0u32,
-            options(nostack, preserves_flags),
-        );
-    }
-    cpu::write_fs_base(super::current().fs_base());
 }

@@ -111,11 +111,12 @@ unsafe fn go(cpu: &'static PerCpu, next: &'static Context, after: AfterAny, stat
         if area != 0 {
             fpu::restore(area);
             cpu.set_user_entry_stack(*next.entry_stack.get());
-            let base = next.fs_base.load(Ordering::Relaxed);
-            // A user thread's base is in the register while it runs; idle leaves it as it was.
-            if saved_area == 0 || base != previous.fs_base.load(Ordering::Relaxed) {
-                cpu::write_fs_base(base);
+            // User mode loads segment registers without asking, and a load of FS changes its base, a
+            // null one without leaving a trace: nothing of them is believed, and nothing passed on.
+            if cpu::data_selectors() != 0 {
+                cpu::clear_data_selectors();
             }
+            cpu::write_fs_base(next.fs_base.load(Ordering::Relaxed));
         }
         cpu.current.store(core::ptr::from_ref(next).cast_mut(), Ordering::Relaxed);
         let to = *next.stack_pointer.get();

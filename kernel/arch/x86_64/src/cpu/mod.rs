@@ -29,6 +29,48 @@ pub(crate) fn write_fs_base(base: u64) {
     unsafe { Msr::new(IA32_FS_BASE).write(base) };
 }
 
+/// What user mode left in DS, ES, FS and GS, or-ed together: 0 if nothing.
+#[inline(always)]
+pub(crate) fn data_selectors() -> u32 {
+    let all: u32;
+    // SAFETY: reads registers.
+    unsafe {
+        asm!(
+            "mov {all:e}, ds",
+            "mov {one:e}, es",
+            "or {all:e}, {one:e}",
+            "mov {one:e}, fs",
+            "or {all:e}, {one:e}",
+            "mov {one:e}, gs",
+            "or {all:e}, {one:e}",
+            all = out(reg) all,
+            one = out(reg) _,
+            options(nomem, nostack),
+        );
+    }
+    all
+}
+
+/// Takes away what user mode left in the data segment registers. FS may lose its base.
+#[cold]
+#[inline(never)]
+pub(crate) fn clear_data_selectors() {
+    // SAFETY: the kernel uses none of these segments but GS, whose base is the user's between the two
+    // swaps (NMI and the like look at the base, see `trap/entry.rs`). The caller writes FS's.
+    unsafe {
+        asm!(
+            "mov ds, {zero:e}",
+            "mov es, {zero:e}",
+            "mov fs, {zero:e}",
+            "swapgs",
+            "mov gs, {zero:e}",
+            "swapgs",
+            zero = in(reg) 0u32,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
 /// Waits for the next interrupt with interrupts on, then turns them off again.
 ///
 /// An interrupt that is pending when this is called is taken before the CPU halts: `sti` holds
