@@ -5,22 +5,11 @@
 
 use crate::process::Party;
 use crate::system::the;
-use crate::thread::{OwnRing, Thread};
+use crate::thread::OwnRing;
 use crate::{sched, timers};
 use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
 use core_endpoint::Ended;
-use core_thread::{Due, WakeVerdict};
 use smp_pending::{Operation, Target};
-
-/// Wakes a thread whose wait has ended. `directly` asks for it to run next on this CPU.
-#[inline]
-pub fn wake(thread: &'static Thread, due: Due, directly: bool) {
-    match thread.state.wake(due.generation, due.ticket) {
-        Ok(WakeVerdict::Enqueue) if directly => sched::offer_direct(thread),
-        Ok(WakeVerdict::Enqueue) => sched::enqueue_woken(thread),
-        Ok(WakeVerdict::Noted) | Err(_) => {}
-    }
-}
 
 /// Completes an operation without a payload.
 pub fn complete(party: Party, outcome: &Outcome) {
@@ -63,7 +52,7 @@ pub fn complete_with(
     let due = thread.want.due(&thread.state, posted.count);
     drop(completions);
     if let Some(due) = due {
-        wake(thread, due, directly);
+        sched::wake(thread, due, directly);
     }
 }
 

@@ -57,7 +57,7 @@ macro_rules! counters {
 counters! {
     /// The most threads that waited in the queue at once.
     runnable_max,
-    /// From one thread to another.
+    /// From one thread to another by a queue's choice.
     switches,
     /// Switches because a slice ended or somebody more urgent came.
     preemptions,
@@ -77,8 +77,10 @@ counters! {
     timer_interrupts,
     /// Times the timer was armed.
     one_shots,
-    /// Calls that ran their server next.
-    handoffs_taken,
+    /// From a thread that waits straight to its peer: switches too.
+    hand_overs,
+    /// Woken threads that were to run when their wakers stop.
+    offers,
     /// Calls whose server was queued instead.
     handoffs_missed,
     /// Entries by system call.

@@ -5,7 +5,8 @@
 
 use crate::complete;
 use crate::process::{Fit, Party, ProcessKey};
-use crate::system::{self, Cpu, System};
+use crate::sched::Here;
+use crate::system::{self, System};
 use crate::thread::{OwnRing, Thread};
 use crate::{fastpath, ipc, object, park, sched, timers};
 use abi_ring::{Credit, Head, Outcome, Pass, Payload, Refusal, Request, Room, Stop, Visitor};
@@ -28,14 +29,14 @@ pub struct Caller<'r> {
 /// The syscall: dispatches the calling thread's ring and waits.
 pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
     let system = system::the();
-    let me = system.here();
-    me.counters.syscalls.bump();
-    let Some(thread) = me.current() else {
+    let here = Here::on(system.here());
+    here.own().counters.syscalls.bump();
+    let Some(thread) = here.current() else {
         system::defect("a syscall without a thread");
     };
-    let entered = thread
-        .machine
-        .with_own_ring(|ring| enter(Caller { thread, ring, system }, me, min_complete, timeout_ns));
+    let entered = thread.machine.with_own_ring(|ring| {
+        enter(Caller { thread, ring, system }, here, min_complete, timeout_ns)
+    });
     match entered {
         Some(result) => result.0,
         None => system::defect("a thread without a ring"),
@@ -44,18 +45,18 @@ pub fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
 
 /// Looks for what to do; each way goes on in a function of its own, which does not return here.
 #[inline(always)]
-fn enter(caller: Caller<'_>, me: &'static Cpu, min_complete: u64, timeout_ns: u64) -> EnterResult {
+fn enter(caller: Caller<'_>, here: Here, min_complete: u64, timeout_ns: u64) -> EnterResult {
     let Caller { thread, ring, system } = caller;
     if timeout_ns == 0 && ring.kernel.is_drained() {
         // Nothing to do and nothing to wait for.
-        return leave(caller, me, ring.kernel.count());
+        return leave(caller, here, ring.kernel.count());
     }
     if min_complete == 1 && timeout_ns == NEVER {
         match ring.kernel.glance() {
-            CALL => return call_alone(thread, ring, me, system),
-            RETURN => return answer_alone(thread, ring, me, system),
-            UNPARK => return unpark_alone(thread, ring, me, system),
-            YIELD => return yield_alone(thread, ring, me, system),
+            CALL => return call_alone(thread, ring, here, system),
+            RETURN => return answer_alone(thread, ring, here, system),
+            UNPARK => return unpark_alone(thread, ring, here, system),
+            YIELD => return yield_alone(thread, ring, here, system),
             _ => {}
         }
     }
@@ -70,17 +71,17 @@ const YIELD: u8 = Opcode::Yield as u8;
 
 /// Back to user mode, unless others are owed the CPU.
 #[inline(always)]
-fn leave(caller: Caller<'_>, me: &'static Cpu, count: u32) -> EnterResult {
-    if sched::owes_the_cpu(me) {
-        return leave_late(caller.thread, caller.ring, me);
+fn leave(caller: Caller<'_>, here: Here, count: u32) -> EnterResult {
+    if sched::owes_the_cpu(&here) {
+        return leave_late(caller.thread, caller.ring, here);
     }
     EnterResult::new(count, 0)
 }
 
 #[cold]
 #[inline(never)]
-fn leave_late(thread: &'static Thread, ring: &OwnRing, me: &'static Cpu) -> EnterResult {
-    sched::before_user(me, thread);
+fn leave_late(thread: &'static Thread, ring: &OwnRing, here: Here) -> EnterResult {
+    sched::before_user(here, thread);
     EnterResult::new(ring.kernel.count(), 0)
 }
 
@@ -89,14 +90,14 @@ fn leave_late(thread: &'static Thread, ring: &OwnRing, me: &'static Cpu) -> Ente
 fn call_alone(
     thread: &'static Thread,
     ring: &OwnRing,
-    me: &'static Cpu,
+    here: Here,
     system: &'static System,
 ) -> EnterResult {
     let caller = Caller { thread, ring, system };
     if let Some(sole) = ring.kernel.sole()
         && let Some(next) = fastpath::send(caller, sole)
     {
-        return fastpath::wait(thread, ring, me, next);
+        return fastpath::wait(thread, ring, here, next);
     }
     dispatch_and_wait(thread, ring, system, 1, NEVER)
 }
@@ -106,14 +107,14 @@ fn call_alone(
 fn answer_alone(
     thread: &'static Thread,
     ring: &OwnRing,
-    me: &'static Cpu,
+    here: Here,
     system: &'static System,
 ) -> EnterResult {
     let caller = Caller { thread, ring, system };
     if let Some(sole) = ring.kernel.sole()
         && let Some(next) = fastpath::answer_and_wait(caller, sole)
     {
-        return fastpath::wait(thread, ring, me, next);
+        return fastpath::wait(thread, ring, here, next);
     }
     dispatch_and_wait(thread, ring, system, 1, NEVER)
 }
@@ -123,7 +124,7 @@ fn answer_alone(
 fn unpark_alone(
     thread: &'static Thread,
     ring: &OwnRing,
-    me: &'static Cpu,
+    here: Here,
     system: &'static System,
 ) -> EnterResult {
     let caller = Caller { thread, ring, system };
@@ -135,7 +136,7 @@ fn unpark_alone(
         park::unpark(&caller, sole.take(at.user_data()), request);
         let count = ring.kernel.count();
         if count != 0 {
-            return leave(caller, me, count);
+            return leave(caller, here, count);
         }
     }
     dispatch_and_wait(thread, ring, system, 1, NEVER)
@@ -146,7 +147,7 @@ fn unpark_alone(
 fn yield_alone(
     thread: &'static Thread,
     ring: &OwnRing,
-    me: &'static Cpu,
+    here: Here,
     system: &'static System,
 ) -> EnterResult {
     let caller = Caller { thread, ring, system };
@@ -155,10 +156,10 @@ fn yield_alone(
         && at.is_yield()
     {
         caller.finish(sole.take(at.user_data()), &Outcome::plain(Status::Ok));
-        sched::yield_to_first(system, me, thread);
+        sched::yield_to_first(here, thread);
         let count = ring.kernel.count();
         if count != 0 {
-            return leave(caller, system.here(), count);
+            return leave(caller, Here::on(system.here()), count);
         }
     }
     dispatch_and_wait(thread, ring, system, 1, NEVER)
@@ -168,7 +169,7 @@ fn yield_alone(
 #[inline(never)]
 fn yield_among_others(caller: &Caller<'_>, credit: Credit) {
     caller.finish(credit, &Outcome::plain(Status::Ok));
-    sched::yield_cpu(caller.system, caller.system.here(), caller.thread);
+    sched::yield_cpu(caller.thread);
 }
 
 /// The general path.
@@ -205,7 +206,7 @@ fn dispatch_and_wait(
     if thread.state.is_killed() {
         sched::end(thread);
     }
-    sched::before_user(system.here(), thread);
+    sched::before_user(Here::on(system.here()), thread);
     EnterResult::new(count, flags)
 }
 
@@ -398,7 +399,7 @@ pub fn wait(thread: &'static Thread, ring: &OwnRing, want: u32, timeout_ns: u64)
 /// The time limit of a thread's `cap_enter` has passed.
 pub fn time_is_up(thread: &'static Thread) {
     if let Some(due) = thread.want.due(&thread.state, u32::MAX) {
-        complete::wake(thread, due, false);
+        sched::wake(thread, due, false);
     }
 }
 

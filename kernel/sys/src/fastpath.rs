@@ -13,14 +13,14 @@
 use crate::enter::{self, Caller};
 use crate::object::{FacetOf, Object};
 use crate::process::{Fit, Party, ProcessKey};
-use crate::system::Cpu;
+use crate::sched::Here;
 use crate::thread::{OwnRing, Thread};
 use crate::{sched, system};
 use abi_ring::{Credit, Outcome, SimpleCall, Sole};
 use abi_types::{EnterResult, NEVER, Status};
 use core_cap::Cap;
 use core_endpoint::CallKey;
-use core_thread::{ParkVerdict, RequeueVerdict, ResumeVerdict, ThreadKey};
+use core_thread::{ParkVerdict, ResumeVerdict, ThreadKey};
 use kernel_mm::space::PinnedRing;
 use smp_pending::Target;
 
@@ -117,7 +117,7 @@ fn post(thread: &'static Thread, cell: u32, outcome: &Outcome, from: Caller<'_>,
 pub fn wait(
     thread: &'static Thread,
     ring: &OwnRing,
-    me: &'static Cpu,
+    here: Here,
     next: &'static Thread,
 ) -> EnterResult {
     thread.want.announce(1);
@@ -128,15 +128,12 @@ pub fn wait(
             }
         }
         Ok(ParkVerdict::Die) => {
-            release(next);
+            sched::give_back(next);
             sched::end(thread);
         }
         Err(_) => system::defect("a thread that runs does not run"),
     }
-    if !sched::hand_over(me, thread, next) {
-        release(next);
-        sched::block(thread);
-    }
+    sched::hand_over(here, thread, next);
     let count = ring.kernel.count();
     if count >= 1 {
         return EnterResult::new(count, 0);
@@ -148,22 +145,12 @@ pub fn wait(
 /// A completion was there already: the caller goes on, and `next` is queued.
 #[cold]
 fn stay(thread: &'static Thread, ring: &OwnRing, next: &'static Thread) -> EnterResult {
-    release(next);
+    sched::give_back(next);
     match thread.state.cancel_park() {
         Ok(ResumeVerdict::Resume) => {}
         Ok(ResumeVerdict::Die) => sched::end(thread),
         Err(_) => system::defect("a thread that was about to wait is not"),
     }
-    sched::before_user(system::here(), thread);
+    sched::before_user(sched::here(), thread);
     EnterResult::new(ring.kernel.count(), 0)
-}
-
-/// A thread whose wait was claimed cannot run here and now: it is queued like any other.
-#[cold]
-fn release(thread: &'static Thread) {
-    match thread.state.requeue() {
-        Ok(RequeueVerdict::Enqueue) => sched::enqueue_woken(thread),
-        Ok(RequeueVerdict::Finalise) => sched::end_claimed(thread),
-        Err(_) => system::defect("a claimed thread is not the claimer's"),
-    }
 }

@@ -16,7 +16,7 @@ use core_cap::{Cap, CapError, Grant, GrantEntry, Grants, Slot, Table};
 use core_elf::Guards;
 use core_endpoint::{Endpoint, EndpointKey, Record};
 use core_manifest::{Name, Profile};
-use core_thread::{CloseVerdict, KillVerdict, LeaveVerdict, Roster, ThreadKey};
+use core_thread::{CloseVerdict, LeaveVerdict, Roster, ThreadKey};
 use kernel_mm::fallible::try_push;
 use kernel_mm::space::{AddressSpace, PinnedRing, SpaceError};
 use smp_lock::{LockClass, TicketLock};
@@ -175,6 +175,8 @@ pub struct Process {
     capset: AtomicU64,
     /// What it ended with.
     pub exit_code: AtomicI64,
+    /// CPU time its threads ran, in ns.
+    cpu_time_ns: AtomicU64,
 }
 
 /// Its threads and what they share, under one lock.
@@ -240,6 +242,7 @@ impl Process {
             identity: AtomicU64::new(0),
             capset: AtomicU64::new(0),
             exit_code: AtomicI64::new(0),
+            cpu_time_ns: AtomicU64::new(0),
         }
     }
 
@@ -266,6 +269,16 @@ impl Process {
     #[inline]
     pub fn identity(&self) -> u64 {
         self.identity.load(Ordering::Relaxed)
+    }
+
+    /// Pays for the CPU time of a thread that has ended.
+    pub fn pay(&self, ran_ns: u64) {
+        self.cpu_time_ns.fetch_add(ran_ns, Ordering::Relaxed);
+    }
+
+    /// CPU time of its threads that have ended, in ns: all of it once the last one has.
+    pub fn cpu_time_ns(&self) -> u64 {
+        self.cpu_time_ns.load(Ordering::Relaxed)
     }
 
     /// Where its CapSet is, or 0.
@@ -303,6 +316,7 @@ impl Process {
             }
             process.capset.store(0, Ordering::Relaxed);
             process.sleeps.store(0, Ordering::Relaxed);
+            process.cpu_time_ns.store(0, Ordering::Relaxed);
             let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed);
             process.identity.store(identity, Ordering::Relaxed);
             *process.members.lock() = Members {
@@ -384,7 +398,7 @@ impl Process {
         if verdict == CloseVerdict::Already {
             return;
         }
-        let me = system::here().current().map(Thread::slot);
+        let me = sched::here().current().map(Thread::slot);
         for (n, thread) in the().threads.iter().enumerate() {
             if n.is_multiple_of(BREATH_RECORDS) {
                 sched::breathe();
@@ -394,7 +408,7 @@ impl Process {
             let key = thread.key();
             // A thread that closes its own process ends by itself.
             if thread.process_slot() == self.slot() && Some(thread.slot()) != me {
-                kill(thread, key);
+                sched::kill(thread, key);
             }
         }
     }
@@ -468,14 +482,5 @@ impl core::fmt::Debug for Process {
 impl Default for Process {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// Kills one thread, whatever it is doing.
-pub fn kill(thread: &'static Thread, key: ThreadKey) {
-    match thread.state.kill(key.generation) {
-        Ok(KillVerdict::Enqueue) => sched::enqueue_woken(thread),
-        Ok(KillVerdict::Interrupt) => sched::interrupt_running(thread),
-        Ok(KillVerdict::Noted | KillVerdict::Already) | Err(_) => {}
     }
 }

@@ -15,7 +15,7 @@ use crate::object::{self, threads};
 use crate::process::{Fit, Party, Process};
 use crate::sched;
 use crate::start;
-use crate::system::{self, NO_THREAD, here, the};
+use crate::system::{self, NO_THREAD, the};
 use crate::thread::{self, Thread};
 use crate::timers;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -74,7 +74,7 @@ pub fn has_work() -> bool {
 
 fn add_job() {
     JOBS.fetch_add(1, Ordering::Relaxed);
-    sched::request(here().id, Requests::REAP);
+    sched::request_here(Requests::REAP);
 }
 
 /// A thread is dead and off every stack.
@@ -119,7 +119,7 @@ pub fn step() {
     }
     BUSY.store(false, Ordering::Release);
     if has_work() {
-        sched::request(here().id, Requests::REAP);
+        sched::request_here(Requests::REAP);
     }
 }
 
@@ -158,6 +158,7 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
     let code = thread.exit_code.load(Ordering::Relaxed);
     // Before a join can say that the thread is gone: who joins it leaves after it. Should this end the
     // process, that is another step.
+    thread.settle_account();
     process.leave(code);
     let mut life = thread.lifecycle.lock();
     let Some(lifecycle) = life.as_mut() else { system::defect("a thread without a lifecycle") };

@@ -46,20 +46,20 @@ pub fn longest() -> Option<u64> {
 
 #[cfg(checked)]
 mod measured {
-    use crate::system::Cpu;
+    use crate::sched::Cpu;
     use core::sync::atomic::{AtomicU64, Ordering};
 
     static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
     static LONGEST: AtomicU64 = AtomicU64::new(0);
 
     pub fn begin(me: &Cpu, now: u64) {
-        me.section_began.store(now, Ordering::Relaxed);
+        me.own.section_began.store(now, Ordering::Relaxed);
     }
 
     #[allow(clippy::panic, reason = "a checked build that was told to stop here")]
     pub fn end(me: &Cpu, now: u64, at: &'static str) {
-        let began = me.section_began.load(Ordering::Relaxed);
-        me.section_began.store(now, Ordering::Relaxed);
+        let began = me.own.section_began.load(Ordering::Relaxed);
+        me.own.section_began.store(now, Ordering::Relaxed);
         let took = now.saturating_sub(began);
         if began == 0 || took <= LONGEST.load(Ordering::Relaxed) {
             return;

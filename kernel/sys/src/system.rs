@@ -7,11 +7,10 @@
 
 use crate::counters::Counters;
 use crate::process::Process;
+use crate::sched::Cpu;
 use crate::thread::Thread;
 use crate::timers::Sleep;
-use abi_sync::AtomicRef;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicBool;
 #[cfg(checked)]
 use core::sync::atomic::AtomicU64;
 use core_park::Waiter;
@@ -22,7 +21,6 @@ use core_timer::{DeadlineQueue, Timer};
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
-use smp_ipi::{IdleSet, Pending};
 use smp_lock::TicketLock;
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
@@ -39,24 +37,12 @@ const PARK_BUCKETS: usize = 256;
 /// In the place of a thread's position: none.
 pub const NO_THREAD: u32 = u32::MAX;
 
-/// What the kernel keeps of one CPU beside the machine's own block.
-pub struct Cpu {
-    /// Its number.
-    pub id: CpuId,
+/// What the kernel keeps of one CPU beside the scheduler's part.
+pub struct CpuOwn {
     /// The machine's block.
     pub machine: &'static PerCpu,
-    /// Its run queue.
-    pub queue: &'static RunQueue<'static>,
     /// Deadlines armed here.
     pub timers: TicketLock<DeadlineQueue>,
-    /// What other CPUs ask of it.
-    pub requests: Pending,
-    /// The thread it runs. Written by the CPU itself.
-    pub current: AtomicRef<Thread>,
-    /// A thread is in its queue's direct slot. Its own.
-    pub direct: AtomicBool,
-    /// It should choose again before it returns to user mode. Its own.
-    pub resched: AtomicBool,
     /// What it counts. Its own to change.
     pub counters: Counters,
     /// When it last entered the kernel or switched, in ticks. Its own.
@@ -68,12 +54,8 @@ pub struct Cpu {
 pub struct System {
     /// By number.
     pub cpus: &'static [Cpu],
-    /// The run queues, by CPU number.
-    pub queues: &'static [RunQueue<'static>],
     /// Every CPU that takes threads.
     pub online: CpuSet,
-    /// CPUs that announced they are idle.
-    pub idle: IdleSet,
     /// Thread records.
     pub threads: &'static [Thread],
     /// Process records.
@@ -97,27 +79,21 @@ pub fn create(
     let blocks = cpu::all();
     let ids =
         || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
-    let queues = leak(ids().map(|(id, _)| RunQueue::with_policy(id, policy, now_ns)))?;
-    let cpus = leak(ids().zip(queues).map(|((id, machine), queue)| Cpu {
-        id,
-        machine,
-        queue,
-        timers: TicketLock::new(DeadlineQueue::new(id.index() as u32)),
-        requests: Pending::new(),
-        current: AtomicRef::new(),
-        direct: AtomicBool::new(false),
-        resched: AtomicBool::new(false),
-        counters: Counters::new(),
-        #[cfg(checked)]
-        section_began: AtomicU64::new(0),
+    let cpus = leak(ids().map(|(id, machine)| {
+        let own = CpuOwn {
+            machine,
+            timers: TicketLock::new(DeadlineQueue::new(id.index() as u32)),
+            counters: Counters::new(),
+            #[cfg(checked)]
+            section_began: AtomicU64::new(0),
+        };
+        Cpu::new(RunQueue::with_policy(id, policy, now_ns), own)
     }))?;
     let first = CpuId::new(0).ok_or(OutOfMemory)?;
     let threads = thread_count();
     let system = System {
         cpus,
-        queues,
         online: CpuSet::first_n(cpus.len()),
-        idle: IdleSet::new(),
         threads: leak((0..threads).map(|slot| Thread::new(slot, first, slot + 1 < threads)))?,
         processes: leak((0..MAX_PROCESSES).map(|_| Process::new()))?,
         timers: leak((0..2 * threads as usize + MAX_SLEEPS).map(|_| Timer::new()))?,
@@ -154,12 +130,6 @@ pub fn the() -> &'static System {
     }
 }
 
-/// The CPU this runs on.
-#[inline]
-pub fn here() -> &'static Cpu {
-    the().here()
-}
-
 impl System {
     /// The CPU this runs on.
     #[inline]
@@ -186,14 +156,6 @@ impl System {
     #[inline]
     pub fn thread_named(&self, key: ThreadKey) -> Option<&'static Thread> {
         self.thread(key.slot).filter(|thread| thread.state.load().generation() == key.generation)
-    }
-}
-
-impl Cpu {
-    /// The thread it runs.
-    #[inline]
-    pub fn current(&self) -> Option<&'static Thread> {
-        self.current.get()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{sched, start as boot};
 use abi_ring::Memory;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use core_sched::CpuId;
+use core_sched::{Charge, CpuId};
 use core_sched_policy::{LatencyClass, Share, Weight};
 use core_thread::{Lifecycle, StateWord, ThreadKey, Want};
 use kernel_arch::context::UserStart;
@@ -17,7 +17,7 @@ use kernel_mm::thread::{Completions, NewRing, Ring, UserThread};
 use kernel_mm::{OutOfMemory, stack};
 use smp_lock::TicketLock;
 use smp_pending::{Cell, Cells};
-use smp_rq::{Node, lock_home};
+use smp_rq::{Node, lock_home_by};
 
 /// What a thread keeps with its ring, for as long as it lives.
 #[derive(Debug)]
@@ -49,6 +49,9 @@ pub struct Thread {
     pub machine: UserThread<Own>,
     slot: u32,
     process: AtomicU32,
+    /// What it ran that its process has not paid for yet, in ns. By the CPU that stops it, until its
+    /// word moves on.
+    ran_ns: AtomicU64,
     /// What it exits with.
     pub exit_code: AtomicI64,
     /// Join, detach and exit.
@@ -93,6 +96,7 @@ impl Thread {
             machine: UserThread::new(),
             slot,
             process: AtomicU32::new(NO_THREAD),
+            ran_ns: AtomicU64::new(0),
             exit_code: AtomicI64::new(0),
             lifecycle: TicketLock::new(None),
             ring_number: AtomicU32::new(0),
@@ -128,6 +132,19 @@ impl Thread {
             Some(process) => process,
             None => system::defect("a thread without a process"),
         }
+    }
+
+    /// It ran: its process pays when it ends, as long as nobody else offers to.
+    #[inline(always)]
+    pub fn charge(&self, charge: Charge) {
+        // Not an atomic addition: nobody else writes it.
+        let ran_ns = self.ran_ns.load(Ordering::Relaxed).wrapping_add(charge.elapsed_ns);
+        self.ran_ns.store(ran_ns, Ordering::Relaxed);
+    }
+
+    /// It has ended: what it ran is its process's from now on.
+    pub fn settle_account(&self) {
+        self.process().pay(self.ran_ns.swap(0, Ordering::Relaxed));
     }
 
     /// Locks the completion side of the ring of the thread with this generation.
@@ -240,6 +257,7 @@ fn prepare(
     start.ring = Process::ring_address(parts.number);
     start.capset = process.capset_address();
     thread.process.store(process.slot(), Ordering::Relaxed);
+    thread.ran_ns.store(0, Ordering::Relaxed);
     thread.exit_code.store(0, Ordering::Relaxed);
     thread.park_cell.store(0, Ordering::Relaxed);
     thread.ring_number.store(parts.number, Ordering::Relaxed);
@@ -264,7 +282,8 @@ fn prepare(
         return Err(SpawnError::Closed);
     }
     let share = Share::new(weight, LatencyClass::Normal);
-    let renewed = lock_home(the().queues, &thread.node)
+    let queue_of = |cpu: CpuId| the().cpu(cpu).map(|cpu| &cpu.queue);
+    let renewed = lock_home_by(queue_of, &thread.node)
         .map(|mut queue| queue.renew(&thread.node, key.to_bits(), share));
     if !matches!(renewed, Some(Ok(()))) {
         system::defect("the queue node of a free thread record is in use");

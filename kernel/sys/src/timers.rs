@@ -7,7 +7,8 @@
 use crate::complete::complete;
 use crate::process::{Fit, Party};
 use crate::sched;
-use crate::system::{self, Cpu, System, the};
+use crate::sched::Cpu;
+use crate::system::{self, System, the};
 use crate::{ipc, object, park};
 use abi_ring::Outcome;
 use abi_types::Status;
@@ -140,8 +141,8 @@ pub fn look_at_console(delay_ns: u64) -> bool {
 
 /// Arms a timer on this CPU.
 pub fn start(timer: u32, deadline_ns: u64) {
-    let me = system::here();
-    let armed = me.timers.lock().arm(the().timers, timer, deadline_ns, None);
+    let me = sched::here();
+    let armed = me.own().timers.lock().arm(the().timers, timer, deadline_ns, None);
     match armed {
         Ok(Armed { is_nearest: true }) => sched::arm(deadline_ns),
         Ok(_) => {}
@@ -155,7 +156,7 @@ pub fn stop(timer: u32) -> bool {
     let Some(cell) = system.timers.get(timer as usize) else { return false };
     while let Some(queue) = cell.queue() {
         let Some(cpu) = system.cpus.get(queue as usize) else { return false };
-        if cpu.timers.lock().cancel(system.timers, timer).is_ok() {
+        if cpu.own.timers.lock().cancel(system.timers, timer).is_ok() {
             return true;
         }
     }
@@ -164,16 +165,15 @@ pub fn stop(timer: u32) -> bool {
 
 /// The nearest deadline of a CPU.
 pub fn next(cpu: &Cpu) -> Option<u64> {
-    cpu.timers.lock().next_deadline_ns(the().timers)
+    cpu.own.timers.lock().next_deadline_ns(the().timers)
 }
 
 /// Serves what is due on this CPU, and arms what is due next: whoever comes here may have been
 /// interrupted by a timer that stood for an earlier one, the end of a slice for example.
-pub fn expire(now_ns: u64) {
+pub fn expire(me: &Cpu, now_ns: u64) {
     let system = the();
-    let me = system::here();
     for _ in 0..EXPIRE_BATCH {
-        let Some(expired) = me.timers.lock().pop_expired(system.timers, now_ns) else { break };
+        let Some(expired) = me.own.timers.lock().pop_expired(system.timers, now_ns) else { break };
         serve(system, expired.index, now_ns);
     }
     if let Some(at) = next(me) {

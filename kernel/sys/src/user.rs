@@ -3,7 +3,7 @@
 use crate::enter;
 use crate::process::Process;
 use crate::sched;
-use crate::system::{self, here};
+use crate::system;
 use crate::thread::Thread;
 use crate::{fatal, section, symbols};
 use abi_types::{Syscall, UNKNOWN_SYSCALL};
@@ -31,7 +31,7 @@ pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
 }
 
 fn current() -> &'static Thread {
-    match here().current() {
+    match sched::here().current() {
         Some(thread) => thread,
         None => system::defect("user mode without a thread"),
     }

@@ -1,13 +1,14 @@
 //! What has to hold, at every event and at every walk.
 
-use crate::machine::id;
-use crate::{Done, MS, Machine, Rule};
+use crate::sim::{Sim, id};
+use crate::{MS, Rule};
 use core_sched::{Activity, Ordered};
 use core_sched_policy::{Policy, QUANTUM_NS};
 use core_thread::State;
+use kernel_dispatch::After;
 
-/// A thread may wait while a CPU it may run on is idle for at most so long: the crowded CPU
-/// looks around at the end of its slice, and an interrupt takes its time.
+/// A thread may wait while a CPU it may run on is idle for at most so long: an idle CPU tries a few
+/// others and may miss the one to take from; the crowded CPU looks around within a slice.
 const IDLE_BOUND_NS: u64 = QUANTUM_NS + MS;
 
 /// How many quanta times the sum of weights over its own a thread may wait.
@@ -22,206 +23,239 @@ fn most_since(changes: &[(u64, u64)], now: u64, from_ns: u64) -> u64 {
 /// No thread has to start sooner than this.
 const LEAST_BOUND_NS: u64 = WAIT_QUANTA * QUANTUM_NS;
 
-impl<P: Policy> Machine<'_, P> {
+impl<P: Policy + 'static> Sim<P> {
     /// How long a thread may wait now, by the greatest sum of weights since it could run.
-    fn bound_ns(&self, slot: u32) -> Done<u64> {
-        let applied = u64::from(self.entity(slot)?.share().weight().get());
-        let weight = applied.min(self.threads[slot as usize].least_weight);
-        let weights = self.weights_since(self.threads[slot as usize].ready_ns).max(applied);
-        Ok(weights * QUANTUM_NS * WAIT_QUANTA / weight)
-    }
-
-    fn weights_since(&self, from_ns: u64) -> u64 {
-        most_since(&self.weight_changes, self.weights, from_ns)
+    fn bound_ns(self, slot: u32) -> u64 {
+        let applied = u64::from(self.entity(slot).share().weight().get());
+        self.with(|w| {
+            let thread = w.thread(slot);
+            let (weight, ready_ns) = (applied.min(thread.least_weight), thread.ready_ns);
+            let weights = most_since(&w.weight_changes, w.weights, ready_ns).max(applied);
+            weights * QUANTUM_NS * WAIT_QUANTA / weight
+        })
     }
 
     /// The same for the time in the queue it is in now, by what that queue had to do. A thread
     /// comes with no more debt than one request, so a queue it has just come to counts anew.
-    fn queue_bound_ns(&self, slot: u32) -> Done<u64> {
-        let entity = self.entity(slot)?;
+    fn queue_bound_ns(self, slot: u32) -> u64 {
+        let weight = u64::from(self.entity(slot).share().weight().get());
         let home = self.home(slot);
-        let arrived_ns = self.threads[slot as usize].arrived_ns;
-        let load = most_since(&self.load_changes[home], self.loads[home], arrived_ns);
-        let weight = u64::from(entity.share().weight().get());
-        Ok(load.max(weight) * QUANTUM_NS * WAIT_QUANTA / weight)
+        let load = self.with(|w| {
+            let arrived_ns = w.thread(slot).arrived_ns;
+            most_since(&w.load_changes[home], w.loads[home], arrived_ns)
+        });
+        load.max(weight) * QUANTUM_NS * WAIT_QUANTA / weight
     }
 
     /// Notes what the queues have to do after an event.
-    pub(crate) fn note_loads(&mut self) {
-        while let Some(cpu) = self.used_queues.pop() {
-            let load = self.queues[cpu].hint().load;
-            if load != self.loads[cpu] {
-                self.load_changes[cpu].push((self.now_ns, self.loads[cpu]));
-                self.loads[cpu] = load;
+    pub(crate) fn note_loads(self) {
+        self.with(|w| {
+            while let Some(cpu) = w.used_queues.pop() {
+                let load = self.0.cpus[cpu].queue.hint().load;
+                if load != w.loads[cpu] {
+                    w.load_changes[cpu].push((w.now_ns, w.loads[cpu]));
+                    w.loads[cpu] = load;
+                }
             }
+        });
+    }
+
+    /// A thread is about to run: no CPU is on its stack any more.
+    pub(crate) fn check_stack(self, slot: u32) {
+        let cpu =
+            self.with(|w| w.cpus.iter().position(|cpu| cpu.left.is_some_and(|l| l.slot == slot)));
+        if let Some(cpu) = cpu {
+            self.fail(
+                Rule::Invariant,
+                format!("thread {slot} runs while CPU {cpu} leaves its stack"),
+            );
+        }
+    }
+
+    /// What a thread was charged for is what it ran.
+    pub(crate) fn check_charged(self, slot: u32) {
+        let charged_ns = self.with(|w| w.thread(slot).charged_ns);
+        let ran_ns = self.entity(slot).snapshot().runtime_ns;
+        if charged_ns != ran_ns {
+            let detail = format!("thread {slot} ran {ran_ns} ns and was charged for {charged_ns}");
+            self.fail(Rule::Invariant, detail);
         }
     }
 
     /// A thread starts after having waited.
-    pub(crate) fn check_wait(&mut self, slot: u32) -> Done {
-        let waited_ns = self.now_ns - self.threads[slot as usize].ready_ns;
-        let thread = self.thread(slot);
-        thread.worst_wait_ns = thread.worst_wait_ns.max(waited_ns);
-        self.report.worst_wait_ns = self.report.worst_wait_ns.max(waited_ns);
+    pub(crate) fn check_wait(self, slot: u32) {
+        let waited_ns = self.with(|w| {
+            let waited_ns = w.now_ns - w.thread(slot).ready_ns;
+            let thread = w.thread(slot);
+            thread.worst_wait_ns = thread.worst_wait_ns.max(waited_ns);
+            w.report.worst_wait_ns = w.report.worst_wait_ns.max(waited_ns);
+            waited_ns
+        });
         if waited_ns > LEAST_BOUND_NS {
-            let per_mille = waited_ns.saturating_mul(1000) / self.bound_ns(slot)?;
-            self.report.worst_wait_per_mille = self.report.worst_wait_per_mille.max(per_mille);
+            let per_mille = waited_ns.saturating_mul(1000) / self.bound_ns(slot);
+            self.with(|w| {
+                w.report.worst_wait_per_mille = w.report.worst_wait_per_mille.max(per_mille);
+            });
         }
-        self.check_waiting(slot)
+        self.check_waiting(slot);
     }
 
-    fn check_waiting(&self, slot: u32) -> Done {
-        let thread = &self.threads[slot as usize];
-        let waited_ns = self.now_ns - thread.ready_ns;
-        if waited_ns > LEAST_BOUND_NS && waited_ns > self.bound_ns(slot)? {
-            let bound_ns = self.bound_ns(slot)?;
-            let who = self.describe(slot)?;
-            let detail = format!("{who} waited {waited_ns} ns, it may {bound_ns}");
-            return self.fail(Rule::Starved, detail);
+    fn check_waiting(self, slot: u32) {
+        let (waited_ns, queued_ns, since_ns) = self.with(|w| {
+            let now_ns = w.now_ns;
+            let thread = w.thread(slot);
+            let since_ns = thread.ready_ns.max(thread.confined_ns);
+            (now_ns - thread.ready_ns, now_ns - thread.arrived_ns, since_ns)
+        });
+        if waited_ns > LEAST_BOUND_NS && waited_ns > self.bound_ns(slot) {
+            let (who, bound_ns) = (self.describe(slot), self.bound_ns(slot));
+            self.fail(Rule::Starved, format!("{who} waited {waited_ns} ns, it may {bound_ns}"));
         }
-        let queued_ns = self.now_ns - thread.arrived_ns;
-        if queued_ns > LEAST_BOUND_NS {
-            let bound_ns = self.queue_bound_ns(slot)?;
-            if queued_ns > bound_ns {
-                let (who, home) = (self.describe(slot)?, self.home(slot));
-                let detail =
-                    format!("{who} waited {queued_ns} ns in queue {home}, it may {bound_ns}");
-                return self.fail(Rule::Starved, detail);
-            }
+        if queued_ns > LEAST_BOUND_NS && queued_ns > self.queue_bound_ns(slot) {
+            let (who, home, bound_ns) =
+                (self.describe(slot), self.home(slot), self.queue_bound_ns(slot));
+            let detail = format!("{who} waited {queued_ns} ns in queue {home}, it may {bound_ns}");
+            self.fail(Rule::Starved, detail);
         }
         if waited_ns <= IDLE_BOUND_NS {
-            return Ok(());
+            return;
         }
-        let allowed = self.allowed(slot);
-        let since_ns = thread.ready_ns.max(thread.confined_ns);
-        for (n, cpu) in self.cpus.iter().enumerate() {
-            let (from_ns, to_ns) = match cpu.idle_since_ns {
-                Some(since_ns) => (since_ns, self.now_ns),
-                None => cpu.was_idle_ns,
-            };
-            let both_ns = to_ns.saturating_sub(from_ns.max(since_ns));
-            if both_ns > IDLE_BOUND_NS && allowed.contains(id(n)) {
-                let detail = format!("CPU {n} was idle {both_ns} ns while thread {slot} waited");
-                return self.fail(Rule::Idle, detail);
-            }
+        let idle = self.with(|w| {
+            let (now_ns, mask) = (w.now_ns, w.thread(slot).mask);
+            w.cpus.iter().enumerate().find_map(|(n, cpu)| {
+                let (from_ns, to_ns) = match cpu.idle_since_ns {
+                    Some(since_ns) => (since_ns, now_ns),
+                    None => cpu.was_idle_ns,
+                };
+                let both_ns = to_ns.saturating_sub(from_ns.max(since_ns));
+                (both_ns > IDLE_BOUND_NS && mask.contains(id(n))).then_some((n, both_ns))
+            })
+        });
+        if let Some((cpu, both_ns)) = idle {
+            let detail = format!("CPU {cpu} was idle {both_ns} ns while thread {slot} waited");
+            self.fail(Rule::Idle, detail);
         }
-        Ok(())
     }
 
     /// A thread, and what it is owed, for a person to read.
-    fn describe(&self, slot: u32) -> Done<String> {
-        let share = self.entity(slot)?.share();
+    fn describe(self, slot: u32) -> String {
+        let share = self.entity(slot).share();
         let (weight, class) = (share.weight().get(), share.class());
-        Ok(format!("thread {slot} (weight {weight}, {class:?})"))
+        format!("thread {slot} (weight {weight}, {class:?})")
     }
 
     /// A queue in its order, for a person to read: where each request starts and ends, from
     /// where virtual time stands.
-    pub fn queue_text(&self, cpu: usize) -> String {
-        let guard = self.queues[cpu].lock();
-        let now = guard.look().virtual_now();
-        let mut text = format!("queue {cpu}, current {:?}:\n", self.cpus[cpu].current);
-        text += &format!(
-            "  pulls {} load {}\n",
-            guard.look().policy().pulls(),
-            guard.look().hint().load
-        );
-        let mut next = guard.look().order().first();
+    pub(crate) fn queue_text(self, cpu: usize) -> String {
+        let mut text = format!("queue {cpu}, current {:?}:\n", self.current(cpu));
+        let guard = self.0.cpus[cpu].queue.lock();
+        let queue = guard.view();
+        let now = queue.virtual_now();
+        text += &format!("  pulls {} load {}\n", queue.policy().pulls(), queue.hint().load);
+        let mut next = queue.order().first();
         while let Some((item, entry)) = next {
             let (start, finish) = (entry.tag.start.since(now), entry.tag.finish.since(now));
-            let (slot, weight) = (item.0.thread(), entry.weight.get());
+            let (slot, weight) = (item.0.thread() as u32, entry.weight.get());
             text += &format!("  thread {slot} (weight {weight}): {start} to {finish} ns\n");
-            next = guard.look().order().after(item);
+            next = queue.order().after(item);
         }
         text
     }
 
     /// Checks the threads the last event touched.
-    pub(crate) fn check_touched(&mut self) -> Done {
-        let mut touched = std::mem::take(&mut self.touched);
+    pub(crate) fn check_touched(self) {
+        let mut touched = self.with(|w| std::mem::take(&mut w.touched));
         touched.sort_unstable();
         touched.dedup();
-        for &slot in &touched {
-            self.check_thread(slot)?;
-        }
+        touched.iter().for_each(|&slot| self.check_thread(slot));
         touched.clear();
-        self.touched = touched;
-        Ok(())
+        self.with(|w| w.touched = touched);
     }
 
     /// State word, scheduling state, CPU and bookkeeping agree about a thread.
-    fn check_thread(&self, slot: u32) -> Done {
-        let word = self.word(slot).load();
+    fn check_thread(self, slot: u32) {
+        let word = self.record(slot).word.load();
         if let Err(rule) = word.check_invariants() {
-            return self.fail(Rule::Invariant, format!("thread {slot}: {rule}"));
+            self.fail(Rule::Invariant, format!("thread {slot}: {rule}"));
         }
-        let entity = self.entity(slot)?;
+        let entity = self.entity(slot);
         let home = self.home(slot);
-        let thread = &self.threads[slot as usize];
-        let is_current = self.cpus[home].current == Some(slot);
-        let agree = match entity.activity() {
-            Activity::Resting => {
-                matches!(word.state(), State::Parking | State::Parked)
-                    || word.state() == State::Free && !thread.is_alive()
+        let is_current = self.current(home) == Some(slot);
+        let (is_alive, leaving) = self.with(|w| {
+            let leaving = w.cpus.iter().find_map(|cpu| cpu.left.filter(|left| left.slot == slot));
+            (w.thread(slot).is_alive(), leaving.map(|left| left.after))
+        });
+        let agree = match (entity.activity(), leaving) {
+            // Stopped, and its stack is not free yet.
+            (Activity::Queued, Some(After::Requeue)) => word.state() == State::Running,
+            (Activity::Resting, Some(After::Wait)) => word.state() == State::Parking,
+            (Activity::Dead, Some(After::End)) => word.state() == State::Running,
+            (_, Some(_)) => false,
+            (Activity::Resting, None) => {
+                word.state() == State::Parked || word.state() == State::Free && !is_alive
             }
-            Activity::Queued | Activity::Direct => word.state() == State::Runnable,
-            Activity::Running => word.state() == State::Running && is_current,
-            Activity::Moving => false,
-            Activity::Dead => matches!(word.state(), State::Free | State::Retired),
+            (Activity::Queued | Activity::Direct, None) => word.state() == State::Runnable,
+            (Activity::Running, None) => word.state() == State::Running && is_current,
+            (Activity::Moving, None) => false,
+            (Activity::Dead, None) => matches!(word.state(), State::Free | State::Retired),
         };
         let is_running = entity.activity() == Activity::Running;
         if !agree || is_current != is_running {
-            let detail = format!("thread {slot} on {home}: {:?}, {word:?}", entity.activity());
-            return self.fail(Rule::Invariant, detail);
+            let activity = entity.activity();
+            let detail = format!("thread {slot} on {home}: {activity:?}, {leaving:?}, {word:?}");
+            self.fail(Rule::Invariant, detail);
         }
         if matches!(entity.activity(), Activity::Queued | Activity::Direct) {
-            if !self.allowed(slot).contains(id(home)) {
-                return self.fail(Rule::Invariant, format!("thread {slot} queued on {home}"));
+            if !self.may_run_on(slot, home) {
+                self.fail(Rule::Invariant, format!("thread {slot} queued on {home}"));
             }
-            self.check_waiting(slot)?;
+            self.check_waiting(slot);
         }
-        Ok(())
     }
 
     /// Walks over everything.
-    pub(crate) fn check_all(&mut self) -> Done {
+    pub(crate) fn check_all(self) {
         let mut current = 0;
-        for cpu in 0..self.config.cpus {
-            let guard = self.queues[cpu].lock();
+        for (n, cpu) in self.0.cpus.iter().enumerate() {
+            let guard = cpu.queue.lock();
             if let Err(rule) = guard.check_invariants() {
-                return self.fail(Rule::Invariant, format!("queue {cpu}: {rule}"));
+                self.fail(Rule::Invariant, format!("queue {n}: {rule}"));
             }
-            let runs = guard.look().current().map(|item| item.0.thread() as u32);
-            if runs != self.cpus[cpu].current {
-                let detail = format!("CPU {cpu} runs {:?}, its queue says {runs:?}", {
-                    self.cpus[cpu].current
-                });
-                return self.fail(Rule::Invariant, detail);
+            let runs = guard.view().current().map(|item| item.0.thread() as u32);
+            if runs != self.current(n) {
+                let detail = format!("CPU {n} runs {:?}, its queue says {runs:?}", self.current(n));
+                self.fail(Rule::Invariant, detail);
             }
             current += usize::from(runs.is_some());
-            let (busy_ns, idle_ns) = guard.look().busy_and_idle_ns();
-            if busy_ns + idle_ns > self.now_ns {
-                let detail = format!("CPU {cpu} accounts for more time than there was");
-                return self.fail(Rule::Invariant, detail);
+            let (busy_ns, idle_ns) = guard.view().busy_and_idle_ns();
+            if busy_ns + idle_ns > self.now_ns() {
+                self.fail(
+                    Rule::Invariant,
+                    format!("CPU {n} accounts for more time than there was"),
+                );
             }
-            if let Err(rule) = self.deadlines[cpu].check_invariants(&self.slab.timers) {
-                return self.fail(Rule::Invariant, format!("deadlines of {cpu}: {rule}"));
-            }
-        }
-        for (n, server) in self.servers.iter().enumerate() {
-            if let Err(rule) = server.service.check_invariants() {
-                return self.fail(Rule::Invariant, format!("service {n}: {rule}"));
+            let said = self.with(|w| w.deadlines[n].check_invariants(&self.0.timers));
+            if let Err(rule) = said {
+                self.fail(Rule::Invariant, format!("deadlines of {n}: {rule}"));
             }
         }
-        let mut running = 0;
-        for slot in 0..self.threads.len() as u32 {
-            self.check_thread(slot)?;
-            running += usize::from(self.word(slot).load().state() == State::Running);
+        let broken = self.with(|w| {
+            let mut services = w.servers.iter().enumerate();
+            services.find_map(|(n, s)| Some((n, s.service.check_invariants().err()?)))
+        });
+        if let Some((n, rule)) = broken {
+            self.fail(Rule::Invariant, format!("service {n}: {rule}"));
         }
+        (0..self.0.slots.len() as u32).for_each(|slot| self.check_thread(slot));
+        let is_leaving = |slot: u32| {
+            self.with(|w| w.cpus.iter().any(|cpu| cpu.left.is_some_and(|left| left.slot == slot)))
+        };
+        let runs = |slot: &u32| {
+            self.record(*slot).word.load().state() == State::Running && !is_leaving(*slot)
+        };
+        let running = (0..self.0.slots.len() as u32).filter(runs).count();
         if running != current {
-            let detail = format!("{running} threads run on {current} CPUs");
-            return self.fail(Rule::Invariant, detail);
+            self.fail(Rule::Invariant, format!("{running} threads run on {current} CPUs"));
         }
-        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! What a run is made of, and what operations cost.
 
 use core_sched::{CpuId, CpuSet};
+use kernel_dispatch::Defect;
 
 /// What operations take, in ns of the CPU that does them.
 ///
@@ -47,16 +48,27 @@ impl Costs {
     };
 }
 
-/// A bug put in on purpose; the checks have to find it.
+/// A bug planted in the driver; the checks have to find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// None.
     #[default]
     None,
-    /// Once in so many wakes, the waker queues the thread whatever the state word says.
-    DoubleEnqueue(u64),
-    /// Once in so many, an interrupt is not sent although the request was fresh.
-    LostIpi(u64),
+    /// That one, once in so many times that it could be.
+    Planted(Defect, u64),
+}
+
+impl Fault {
+    pub(crate) fn is(self, defect: Defect) -> bool {
+        matches!(self, Self::Planted(planted, _) if planted == defect)
+    }
+
+    pub(crate) fn one_in(self) -> u64 {
+        match self {
+            Self::None => u64::MAX,
+            Self::Planted(_, one_in) => one_in,
+        }
+    }
 }
 
 /// A run, but for its workload.
@@ -72,7 +84,7 @@ pub struct Config {
     pub costs: Costs,
     /// A planted bug.
     pub fault: Fault,
-    /// Whether a crowded CPU gives threads away at slice ends.
+    /// Whether a crowded CPU gives threads away.
     pub balances: bool,
     /// Whether to keep a timeline.
     pub traces: bool,

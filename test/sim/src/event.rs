@@ -4,7 +4,7 @@ use crate::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens to the machine. An epoch tells whether it is still meant.
+/// Something that happens to a CPU. An epoch tells whether it is still meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// The current thread has done what it was doing.
@@ -13,10 +13,23 @@ pub(crate) enum Event {
     OneShot { cpu: usize, epoch: u64 },
     /// An interrupt arrives.
     Ipi { cpu: usize },
-    /// The context after a blocked thread has its own stack: the wait becomes real.
-    Commit { slot: u32, generation: u32 },
-    /// An idle CPU that found only threads on their way off other CPUs looks again.
+    /// The CPU has left the stack of the thread before: its stop becomes real.
+    Left { cpu: usize, epoch: u64 },
+    /// An idle CPU looks again.
     Look { cpu: usize },
+}
+
+impl Event {
+    /// Where.
+    pub(crate) fn cpu(self) -> usize {
+        match self {
+            Self::Finish { cpu, .. }
+            | Self::OneShot { cpu, .. }
+            | Self::Ipi { cpu }
+            | Self::Left { cpu, .. }
+            | Self::Look { cpu } => cpu,
+        }
+    }
 }
 
 /// Events to come, nearest first. Of simultaneous ones chance decides.

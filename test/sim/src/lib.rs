@@ -1,23 +1,21 @@
 //! A machine of 1 to 128 CPUs that exists only as events, and runs the kernel's own scheduler.
 //!
-//! What decides here is the code of the kernel: run queues over the intrusive trees
-//! (`smp_rq`, `core_sched`, `core_sched_policy`), the thread state word (`core_thread`), deadline
-//! queues (`core_timer`), endpoints and direct hand-off (`core_endpoint`), pending words and the
-//! idle set (`smp_ipi`). What is simulated is what surrounds it: CPUs, time, interrupts, the
-//! programs threads run, and what an operation costs. [`Machine`] stands where `kernel/sys` does:
-//! it turns verdicts into effects and decides nothing itself.
+//! What decides here is the code of the kernel, and so is the order in which it is done: the
+//! scheduler's driver (`kernel_dispatch`) over run queues, state words, pending words and the idle
+//! set; deadline queues (`core_timer`), endpoints (`core_endpoint`). What is simulated is what
+//! surrounds it: CPUs, time, interrupts, the programs threads run, and what an operation costs.
+//! `sim.rs` stands where `kernel/sys/src/sched.rs` does.
 //!
 //! Contract:
 //! - deterministic: the same [`Config`] and workload give the same events. Everything left to
 //!   chance (which of two simultaneous events comes first, how long an interrupt takes, what a
 //!   program does next) comes from the seed;
-//! - an event is handled as one step, but blocking, preemption and interrupts are two events
-//!   each, so that wakes, kills and steals fall in between;
+//! - an event is handled as one step, but a switch and an interrupt are two events each, so that
+//!   wakes, kills and steals fall between a thread's stop and the moment its stack is free;
 //! - threads touched by an event are checked after it, everything every thousandth event and at
 //!   the end. What is broken comes back as a [`Failure`] with the command that shows it again.
 
 mod check;
-mod choose;
 mod config;
 mod cpu;
 mod event;
@@ -30,15 +28,16 @@ mod planted;
 mod program;
 mod rng;
 mod run;
+mod sim;
 mod speedup;
 mod thread;
 mod trace;
-mod wake;
 mod workload;
 
 pub use config::{Config, Costs, Fault};
 pub use failure::{Done, Failure, Rule};
-pub use machine::{Machine, Report, Slab};
+pub use kernel_dispatch::Defect;
+pub use machine::{Machine, Report};
 pub use options::{Options, USAGE};
 pub use planted::{NoCreditFloor, StaleTag};
 pub use program::{Context, Program, Step};

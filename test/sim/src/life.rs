@@ -1,54 +1,18 @@
 //! A thread's steps, its beginning and its end.
 
 use crate::event::Event;
-use crate::machine::id;
+use crate::machine::guarded;
 use crate::program::Program;
+use crate::sim::{Sim, id};
 use crate::thread::{Thread, Wait};
 use crate::{Done, Machine, Rule, Step};
-use core_sched::{CpuSet, place};
+use core_sched::CpuSet;
 use core_sched_policy::{Policy, Share};
-use core_thread::KillVerdict;
-use smp_ipi::Requests;
+use core_thread::{RecycleVerdict, ThreadKey, Ticket};
+use kernel_dispatch::{self as dispatch, Here, Machine as _};
 
-impl<P: Policy> Machine<'_, P> {
-    /// The current thread does the next thing.
-    pub(crate) fn step(&mut self, cpu: usize, slot: u32) -> Done {
-        self.touched.push(slot);
-        let step = self.next_step(slot);
-        if !matches!(step, Step::Run(_)) {
-            self.pay(cpu, self.config.costs.call_ns);
-        }
-        match step {
-            Step::Run(ns) => {
-                self.thread(slot).left_ns = ns.max(1);
-                Ok(())
-            }
-            Step::Sleep(ns) => {
-                let Some(_) = self.begin_wait(cpu, slot)? else { return Ok(()) };
-                let (timers, at_ns) = (&self.slab.timers, self.now_ns + ns);
-                let said = self.deadlines[cpu].arm(timers, slot, at_ns, None);
-                let _ = self.must("arming a timer", said)?;
-                self.thread(slot).wait = Wait::Timer;
-                self.block(cpu, slot)
-            }
-            Step::Yield => self.yield_cpu(cpu, slot),
-            Step::Call { service, work_ns } => self.call(cpu, slot, service, work_ns),
-            Step::Serve { service } => self.serve(cpu, slot, service),
-            Step::Meet { gate } => self.meet(cpu, slot, gate),
-            Step::CountDown { gate } => self.come(cpu, gate).map(|_| ()),
-            Step::Spawn { share, process, program } => {
-                let process = process.unwrap_or(self.threads[slot as usize].process);
-                self.spawn_by(cpu, share, process, CpuSet::ALL, program).map(|_| ())
-            }
-            Step::Reweigh { slot: whose, share } => self.reweigh(whose, share),
-            Step::Confine { slot: whose, mask } => self.confine(cpu, whose, mask),
-            Step::Kill { slot: whom } => self.kill(cpu, whom),
-            Step::Exit => self.die(cpu, slot),
-        }
-    }
-
-    /// Makes a thread of a process and makes it runnable; its number, or `None` if there is no
-    /// room for it.
+impl<P: Policy + 'static> Machine<P> {
+    /// Makes a thread of a process and makes it runnable; its number.
     pub fn spawn(&mut self, on: usize, share: Share, process: u32, program: Program) -> Done<u32> {
         match self.spawn_by(on, share, process, CpuSet::ALL, program)? {
             Some(slot) => Ok(slot),
@@ -56,7 +20,7 @@ impl<P: Policy> Machine<'_, P> {
         }
     }
 
-    /// The same, by a CPU, with the CPUs it may run on.
+    /// The same, with the CPUs it may run on; `None` if there is no room for it.
     pub fn spawn_by(
         &mut self,
         by: usize,
@@ -65,150 +29,174 @@ impl<P: Policy> Machine<'_, P> {
         mask: CpuSet,
         program: Program,
     ) -> Done<Option<u32>> {
-        let Some(slot) = self.free.pop() else { return Ok(None) };
-        self.touched.push(slot);
-        let generation = self.must("taking a record", self.word(slot).create())?;
-        let node = self.node(slot);
-        let home = self.home(slot);
-        if generation > 1 {
-            let said = self.queues[home].lock().renew(node, u64::from(slot), share);
-            self.must("renewing a node", said)?;
+        guarded(|| {
+            self.sim.with(|w| w.here = by);
+            let slot = self.sim.spawn(share, process, mask, program);
+            // Made from outside: a CPU that halts has nothing else to notice it by.
+            if self.sim.current(by).is_none() {
+                self.sim.with(|w| w.push(w.now_ns, Event::Look { cpu: by }));
+            }
+            slot
+        })
+    }
+}
+
+impl<P: Policy + 'static> Sim<P> {
+    /// The current thread does the next thing.
+    pub(crate) fn step(self, cpu: usize, slot: u32) {
+        let step = self.next_step(slot);
+        self.with(|w| {
+            w.touched.push(slot);
+            if !matches!(step, Step::Run(_)) {
+                w.pay(self.0.config.costs.call_ns);
+            }
+        });
+        match step {
+            Step::Run(ns) => self.with(|w| w.thread(slot).left_ns = ns.max(1)),
+            Step::Sleep(ns) => self.sleep(cpu, slot, ns),
+            Step::Yield => dispatch::yield_to_first(self, Here::now(self), self.record(slot)),
+            Step::Call { service, work_ns } => self.call(slot, service, work_ns),
+            Step::Serve { service } => self.serve_next(slot, service),
+            Step::Meet { gate } => self.meet(slot, gate),
+            Step::CountDown { gate } => {
+                self.come(gate);
+            }
+            Step::Spawn { share, process, program } => {
+                let process = process.unwrap_or(self.with(|w| w.thread(slot).process));
+                self.spawn(share, process, CpuSet::ALL, program);
+            }
+            Step::Reweigh { slot: whose, share } => self.reweigh(whose, share),
+            Step::Confine { slot: whose, mask } => self.confine(whose, mask),
+            Step::Kill { slot: whom } => self.kill(whom),
+            Step::Exit => dispatch::end(self, self.record(slot)),
+        }
+    }
+
+    fn sleep(self, cpu: usize, slot: u32, ns: u64) {
+        let Some(_) = self.begin_wait(slot) else { return };
+        let at_ns = self.now_ns() + ns;
+        let said = self.with(|w| {
+            w.thread(slot).wait = Wait::Timer;
+            w.deadlines[cpu].arm(&self.0.timers, slot, at_ns, None)
+        });
+        if self.must("arming a timer", said).is_nearest {
+            self.arm(&Here::now(self), self.now_ns(), at_ns);
+        }
+        dispatch::block(self, self.record(slot));
+    }
+
+    /// Ends a thread's wait.
+    pub(crate) fn wake(self, slot: u32, generation: u32, ticket: Ticket) {
+        self.with(|w| {
+            w.pay(self.0.config.costs.wake_ns);
+            w.touched.push(slot);
+        });
+        dispatch::wake(self, self.record(slot), generation, ticket, false);
+    }
+
+    fn spawn(self, share: Share, process: u32, mask: CpuSet, program: Program) -> Option<u32> {
+        let slot = self.with(|w| w.free.pop())?;
+        let record = self.record(slot);
+        let generation = self.must("taking a record", record.word.create());
+        let key = ThreadKey { slot, generation };
+        let queue = &self.0.cpus[self.home(slot)].queue;
+        let said = if generation > 1 {
+            queue.lock().renew(&record.node, key.to_bits(), share)
         } else {
-            let said = self.queues[home].lock().with(node, |_, _, entity| {
+            queue.lock().with(&record.node, |_, _, entity| {
                 entity.set_share(share);
                 Ok(())
-            });
-            self.must("setting a new thread's share", said)?;
-        }
-        let done_ns = self.threads[slot as usize].done_ns;
-        *self.thread(slot) = Thread {
-            generation,
-            process,
-            mask,
-            program: Some(program),
-            last_cpu: by,
-            done_ns,
-            ..Thread::empty()
+            })
         };
-        self.thread(slot).weight = u64::from(share.weight().get());
-        self.must("starting a thread", self.word(slot).start())?;
-        self.ready(slot);
-        let at = self.situation(self.allowed(slot));
-        let config = self.config;
-        let Some(to) = place::new_thread(id(by), &at, |cpu| config.siblings(cpu)) else {
-            return self.fail(Rule::Stuck, "a new thread may run nowhere");
-        };
-        let sent = self.queues[home].lock().send(node, to, self.now_ns);
-        let lag = self.must("sending a new thread to its first CPU", sent)?;
-        self.arrive(by, slot, to.index(), lag)?;
-        if self.cpus[by].current.is_none() && by == to.index() {
-            // Nobody runs there who would notice.
-            self.events.push(self.now_ns, Event::Look { cpu: by }, &mut self.rng);
-        } else if by == to.index() {
-            self.arm(by);
-        }
-        Ok(Some(slot))
+        self.must("giving a new thread its share", said);
+        self.with(|w| {
+            let (done_ns, by) = (w.thread(slot).done_ns, w.here);
+            *w.thread(slot) = Thread {
+                generation,
+                process,
+                mask,
+                program: Some(program),
+                last_cpu: by,
+                done_ns,
+                weight: u64::from(share.weight().get()),
+                ..Thread::empty()
+            };
+            w.touched.push(slot);
+        });
+        self.must("starting a thread", record.word.start());
+        dispatch::enqueue_new(self, record);
+        Some(slot)
     }
 
-    /// A thread counts with that weight from now on.
-    pub(crate) fn count_weight(&mut self, slot: u32, weight: u64) {
-        let old = std::mem::replace(&mut self.thread(slot).counted_weight, weight);
-        if old != weight {
-            self.weight_changes.push((self.now_ns, self.weights));
-            self.weights = self.weights + weight - old;
+    fn reweigh(self, slot: u32, share: Share) {
+        if !self.with(|w| w.thread(slot).is_alive()) {
+            return;
         }
-    }
-
-    fn reweigh(&mut self, slot: u32, share: Share) -> Done {
-        if !self.thread(slot).is_alive() {
-            return Ok(());
-        }
-        self.touched.push(slot);
-        let home = self.home(slot);
-        let said = self.queues[home].lock().with(self.node(slot), |_, _, entity| {
+        let record = self.record(slot);
+        let queue = &self.0.cpus[self.home(slot)].queue;
+        let said = queue.lock().with(&record.node, |_, _, entity| {
             entity.set_share(share);
             Ok(())
         });
-        self.must("changing a share", said)?;
-        let weight = u64::from(share.weight().get());
-        self.thread(slot).weight = weight;
-        let counted = self.thread(slot).counted_weight.max(weight);
-        self.count_weight(slot, counted);
-        Ok(())
+        self.must("changing a share", said);
+        self.with(|w| {
+            w.touched.push(slot);
+            let weight = u64::from(share.weight().get());
+            w.thread(slot).weight = weight;
+            let counted = w.thread(slot).counted_weight.max(weight);
+            w.count_weight(slot, counted);
+        });
     }
 
-    fn confine(&mut self, by: usize, slot: u32, mask: CpuSet) -> Done {
-        if !self.thread(slot).is_alive() || mask.and(self.config.all()).is_empty() {
-            return Ok(());
+    fn confine(self, slot: u32, mask: CpuSet) {
+        if mask.and(self.0.config.all()).is_empty() {
+            return;
         }
-        self.touched.push(slot);
-        self.thread(slot).mask = mask;
-        self.thread(slot).confined_ns = self.now_ns;
-        let home = self.home(slot);
-        match self.entity(slot)?.activity() {
-            core_sched::Activity::Queued | core_sched::Activity::Direct => {
-                self.leave_if_excluded(by, slot)
+        let is_alive = self.with(|w| {
+            let now_ns = w.now_ns;
+            w.touched.push(slot);
+            let thread = w.thread(slot);
+            if thread.is_alive() {
+                thread.mask = mask;
+                thread.confined_ns = now_ns;
             }
-            core_sched::Activity::Running if !mask.contains(id(home)) && home != by => {
-                self.post(home, Requests::RESCHEDULE);
-                Ok(())
-            }
-            core_sched::Activity::Running if !mask.contains(id(home)) => {
-                self.cpus[by].resched = true;
-                Ok(())
-            }
-            _ => Ok(()),
+            thread.is_alive()
+        });
+        if is_alive {
+            dispatch::allowed_changed(self, self.record(slot));
         }
     }
 
-    fn kill(&mut self, by: usize, slot: u32) -> Done {
-        let generation = self.thread(slot).generation;
-        if !self.thread(slot).is_alive() {
-            return Ok(());
+    fn kill(self, slot: u32) {
+        let (generation, is_alive) = self.with(|w| {
+            w.touched.push(slot);
+            (w.thread(slot).generation, w.thread(slot).is_alive())
+        });
+        if is_alive {
+            dispatch::kill(self, self.record(slot), generation);
         }
-        self.touched.push(slot);
-        match self.word(slot).kill(generation) {
-            Ok(KillVerdict::Enqueue) => self.enqueue_woken(by, slot),
-            Ok(KillVerdict::Interrupt) => {
-                let on = self.home(slot);
-                if on != by {
-                    self.post(on, Requests::RESCHEDULE);
-                }
-                Ok(())
-            }
-            Ok(KillVerdict::Noted | KillVerdict::Already) | Err(_) => Ok(()),
-        }
-    }
-
-    /// The current thread ends.
-    pub(crate) fn die(&mut self, cpu: usize, slot: u32) -> Done {
-        let (node, now_ns) = (self.node(slot), self.now_ns);
-        self.pay_lock(cpu, cpu);
-        let said = self.queues[cpu].lock().with(node, |q, item, e| q.exit(item, e, now_ns));
-        let _ = self.must("ending the current thread", said)?;
-        self.left(cpu, slot);
-        self.must("finishing a thread", self.word(slot).finish())?;
-        self.bury(cpu, slot)
-    }
-
-    /// A thread that was killed while it was about to wait is in no queue.
-    pub(crate) fn bury_resting(&mut self, by: usize, slot: u32) -> Done {
-        let (node, home) = (self.node(slot), self.home(slot));
-        let said = self.queues[home].lock().with(node, |q, _, e| q.drop_resting(e));
-        self.must("taking a resting thread out", said)?;
-        self.bury(by, slot)
     }
 
     /// What is left of a dead thread is given back.
-    pub(crate) fn bury(&mut self, by: usize, slot: u32) -> Done {
-        self.forget_wait(by, slot)?;
-        self.count_weight(slot, 0);
-        self.thread(slot).program = None;
-        self.thread(slot).ticket = None;
-        let _ = self.must("giving a record back", self.word(slot).recycle())?;
-        self.free.push(slot);
-        self.report.exits += 1;
-        self.touched.push(slot);
-        Ok(())
+    pub(crate) fn bury(self, slot: u32) {
+        self.forget_wait(slot);
+        self.check_charged(slot);
+        let said = self.record(slot).word.recycle();
+        let verdict = self.must("giving a record back", said);
+        self.with(|w| {
+            w.count_weight(slot, 0);
+            w.thread(slot).program = None;
+            w.thread(slot).ticket = None;
+            if verdict == RecycleVerdict::Free {
+                w.free.push(slot);
+            }
+            w.report.exits += 1;
+            w.touched.push(slot);
+        });
+    }
+
+    /// Whether a thread may run on a CPU at all.
+    pub(crate) fn may_run_on(self, slot: u32, cpu: usize) -> bool {
+        self.with(|w| w.thread(slot).mask.contains(id(cpu)))
     }
 }

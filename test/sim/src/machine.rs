@@ -3,54 +3,34 @@
 use crate::cpu::Cpu;
 use crate::event::{Event, Events};
 use crate::ipc::{Gate, Server};
+use crate::sim::{Parts, Sim};
 use crate::thread::Thread;
 use crate::{Config, Done, Failure, Rng, Rule, Step, Trace};
-use core_sched::{CpuId, CpuSet, Entity, Error, Requeue, Snapshot};
-use core_sched_policy::{LatencyClass, Policy, Share, Weight};
-use core_thread::{CommitVerdict, RequeueVerdict, StateWord};
-use core_timer::{DeadlineQueue, Timer};
-use smp_ipi::{IdleSet, Pending, Requests};
-use smp_rq::{Node, RunQueue, lock_home};
+use core_sched::{Entity, Snapshot};
+use core_sched_policy::Policy;
+use core_timer::DeadlineQueue;
+use kernel_dispatch::{self as dispatch, WayOut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A full walk over everything is made every so many events.
 const EVENTS_PER_WALK: u64 = 1_000;
-
-/// Memory of threads that outlives a machine: nodes, words and timers by slot.
-pub struct Slab {
-    pub(crate) nodes: Box<[Node]>,
-    pub(crate) words: Box<[StateWord]>,
-    pub(crate) timers: Box<[Timer]>,
-}
-
-impl Slab {
-    /// Room for that many threads at a time.
-    pub fn new(threads: usize) -> Self {
-        let share = Share::new(Weight::DEFAULT, LatencyClass::Normal);
-        let node = |slot| Node::new(slot as u64, share, CpuId::new(0).unwrap());
-        Self {
-            nodes: (0..threads).map(node).collect(),
-            words: (0..threads).map(|_| StateWord::new()).collect(),
-            timers: (0..threads).map(|_| Timer::new()).collect(),
-        }
-    }
-}
 
 /// What a run counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Events handled.
     pub events: u64,
-    /// Threads started on a CPU, from the queue.
+    /// Threads started on a CPU.
     pub starts: u64,
     /// Yields that changed places with the first that waited.
     pub exchanges: u64,
-    /// Hand-offs taken, and refused.
+    /// Hand-overs taken.
     pub hand_offs: u64,
-    /// Hand-offs that went through the queue instead.
+    /// Hand-overs that went through the queue instead.
     pub missed_hand_offs: u64,
     /// Threads taken by idle CPUs.
     pub steals: u64,
-    /// Threads given away at slice ends.
+    /// Threads given away by crowded CPUs.
     pub pushes: u64,
     /// Wakes that went to another CPU than the thread's last.
     pub moved_wakes: u64,
@@ -68,26 +48,23 @@ pub struct Report {
     pub fingerprint: u64,
 }
 
-/// A machine; `P` is the policy of its queues.
-pub struct Machine<'n, P: Policy> {
-    /// What it was made with.
-    pub config: Config,
-    pub(crate) slab: &'n Slab,
-    pub(crate) queues: Vec<RunQueue<'n, P>>,
-    pub(crate) pending: Vec<Pending>,
-    pub(crate) idle: IdleSet,
-    pub(crate) deadlines: Vec<DeadlineQueue>,
+/// What changes as a machine runs, beside what the driver keeps.
+pub(crate) struct World {
     pub(crate) cpus: Vec<Cpu>,
+    pub(crate) deadlines: Vec<DeadlineQueue>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) free: Vec<u32>,
+    /// Threads that ended and are not taken apart yet.
+    pub(crate) dead: Vec<u32>,
     pub(crate) servers: Vec<Server>,
     pub(crate) gates: Vec<Gate>,
     /// Numbers that programs share.
-    pub shared: Vec<u64>,
+    pub(crate) shared: Vec<u64>,
     pub(crate) events: Events,
     pub(crate) rng: Rng,
-    /// The time.
-    pub now_ns: u64,
+    /// The time, and the CPU whose step it is.
+    pub(crate) now_ns: u64,
+    pub(crate) here: usize,
     /// Sum of weights of all live threads, and what it was before each change, when.
     pub(crate) weights: u64,
     pub(crate) weight_changes: Vec<(u64, u64)>,
@@ -96,39 +73,26 @@ pub struct Machine<'n, P: Policy> {
     pub(crate) load_changes: Vec<Vec<(u64, u64)>>,
     pub(crate) used_queues: Vec<usize>,
     pub(crate) touched: Vec<u32>,
-    /// What it counted.
-    pub report: Report,
-    /// The timeline, if it is kept.
-    pub trace: Option<Trace>,
+    pub(crate) report: Report,
+    pub(crate) trace: Option<Trace>,
 }
 
-pub(crate) fn id(cpu: usize) -> CpuId {
-    CpuId::new(cpu).expect("a CPU of the machine")
-}
-
-impl<'n, P: Policy> Machine<'n, P> {
-    /// An idle machine whose queues have the policy that `policy` makes.
-    pub fn new(slab: &'n Slab, config: Config, policy: impl Fn() -> P) -> Self {
-        let queue = |cpu| RunQueue::ordered_by(id(cpu), policy(), 0);
-        let idle = IdleSet::new();
-        (0..config.cpus).for_each(|cpu| idle.announce(cpu));
+impl World {
+    pub(crate) fn new(config: &Config, room: usize) -> Self {
         let idle_cpu = Cpu { idle_since_ns: Some(0), ..Cpu::default() };
         Self {
-            config,
-            slab,
-            queues: (0..config.cpus).map(queue).collect(),
-            pending: (0..config.cpus).map(|_| Pending::new()).collect(),
-            idle,
-            deadlines: (0..config.cpus as u32).map(DeadlineQueue::new).collect(),
             cpus: vec![idle_cpu; config.cpus],
-            threads: slab.nodes.iter().map(|_| Thread::empty()).collect(),
-            free: (0..slab.nodes.len() as u32).rev().collect(),
+            deadlines: (0..config.cpus as u32).map(DeadlineQueue::new).collect(),
+            threads: (0..room).map(|_| Thread::empty()).collect(),
+            free: (0..room as u32).rev().collect(),
+            dead: Vec::new(),
             servers: Vec::new(),
             gates: Vec::new(),
             shared: Vec::new(),
             events: Events::default(),
             rng: Rng::new(config.seed),
             now_ns: 0,
+            here: 0,
             weights: 0,
             weight_changes: Vec::new(),
             loads: vec![0; config.cpus],
@@ -140,150 +104,57 @@ impl<'n, P: Policy> Machine<'n, P> {
         }
     }
 
-    pub(crate) fn fail<T>(&self, rule: Rule, detail: impl Into<String>) -> Done<T> {
-        let (at_ns, detail) = (self.now_ns, detail.into());
-        Err(Failure { rule, at_ns, detail, replay: String::new() })
-    }
-
-    /// What a core said; a refusal is a failure.
-    pub(crate) fn must<T, E: std::fmt::Debug>(&self, what: &str, said: Result<T, E>) -> Done<T> {
-        said.or_else(|error| self.fail(Rule::Refused, format!("{what}: {error:?}")))
-    }
-
-    pub(crate) fn node(&self, slot: u32) -> &'n Node {
-        &self.slab.nodes[slot as usize]
-    }
-
-    pub(crate) fn word(&self, slot: u32) -> &'n StateWord {
-        &self.slab.words[slot as usize]
+    pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
+        self.events.push(at_ns, event, &mut self.rng);
     }
 
     pub(crate) fn thread(&mut self, slot: u32) -> &mut Thread {
         &mut self.threads[slot as usize]
     }
 
-    pub(crate) fn home(&self, slot: u32) -> usize {
-        self.node(slot).home().expect("a node has a home").index()
+    /// Kernel time of the CPU whose step it is.
+    pub(crate) fn pay(&mut self, ns: u64) {
+        self.cpus[self.here].overhead_ns += ns;
     }
 
     /// Takes a queue's lock for one operation; the time that takes is the CPU's.
-    pub(crate) fn pay_lock(&mut self, by: usize, queue: usize) {
+    pub(crate) fn pay_lock(&mut self, queue: usize, lock_ns: u64) {
         self.used_queues.push(queue);
-        let at_ns = self.now_ns + self.cpus[by].overhead_ns;
+        let at_ns = self.now_ns + self.cpus[self.here].overhead_ns;
         let got_ns = at_ns.max(self.cpus[queue].lock_free_ns);
-        let end_ns = got_ns + self.config.costs.lock_ns;
+        let end_ns = got_ns + lock_ns;
         self.cpus[queue].lock_free_ns = end_ns;
-        self.cpus[by].overhead_ns = end_ns - self.now_ns;
+        self.cpus[self.here].overhead_ns = end_ns - self.now_ns;
     }
 
-    pub(crate) fn pay(&mut self, by: usize, ns: u64) {
-        self.cpus[by].overhead_ns += ns;
+    /// A thread can run from now on.
+    pub(crate) fn ready(&mut self, slot: u32) {
+        self.touched.push(slot);
+        let now_ns = self.now_ns;
+        let thread = self.thread(slot);
+        thread.ticket = None;
+        thread.ready_ns = now_ns;
+        thread.arrived_ns = now_ns;
+        let weight = thread.weight;
+        thread.least_weight = weight;
+        self.count_weight(slot, weight);
     }
 
-    pub(crate) fn entity(&self, slot: u32) -> Done<Entity> {
-        let guard = lock_home(&self.queues, self.node(slot));
-        let read = guard
-            .ok_or(Error::NotHere)
-            .and_then(|mut guard| guard.with(self.node(slot), |_, _, entity| Ok(*entity)));
-        self.must("reading a thread at its home", read)
-    }
-
-    /// A thread's counters, brought up to date if it runs.
-    pub fn snapshot(&mut self, slot: u32) -> Done<Snapshot> {
-        let cpu = self.home(slot);
-        if self.cpus[cpu].current == Some(slot) {
-            let (node, now_ns) = (self.node(slot), self.now_ns);
-            let charged = self.queues[cpu]
-                .lock()
-                .with(node, |q, item, e| q.charge(item, e, e.authority(), now_ns));
-            let _ = self.must("charging the current thread", charged)?;
-        }
-        Ok(self.entity(slot)?.snapshot())
-    }
-
-    /// Running time of each, over `for_ns` from now.
-    pub fn measure(&mut self, slots: &[u32], for_ns: u64) -> Done<Vec<u64>> {
-        let before: Vec<_> =
-            slots.iter().map(|&s| Ok(self.snapshot(s)?.runtime_ns)).collect::<Done<_>>()?;
-        self.run_until(self.now_ns + for_ns)?;
-        let after: Vec<_> =
-            slots.iter().map(|&s| Ok(self.snapshot(s)?.runtime_ns)).collect::<Done<_>>()?;
-        Ok(after.iter().zip(before).map(|(a, b)| a - b).collect())
-    }
-
-    /// Useful computing done by all live threads and those that ended.
-    pub fn work_done_ns(&mut self) -> u64 {
-        (0..self.config.cpus).for_each(|cpu| self.settle(cpu));
-        self.threads.iter().map(|t| t.done_ns).sum()
-    }
-
-    /// Handles events up to a time.
-    pub fn run_until(&mut self, end_ns: u64) -> Done {
-        self.run_while(end_ns, |_| true)
-    }
-
-    /// Handles events up to a time or while a condition holds.
-    pub fn run_while(&mut self, end_ns: u64, goes_on: impl Fn(&Self) -> bool) -> Done {
-        while goes_on(self) {
-            match self.events.next_at() {
-                Some(at_ns) if at_ns <= end_ns => self.now_ns = at_ns,
-                _ => {
-                    self.now_ns = end_ns;
-                    break;
-                }
-            }
-            let Some(event) = self.events.pop() else { break };
-            self.handle(event)?;
-            self.report.events += 1;
-            self.note_loads();
-            self.check_touched()?;
-            if self.report.events.is_multiple_of(EVENTS_PER_WALK) {
-                self.check_all()?;
-            }
-        }
-        self.check_all()
-    }
-
-    fn handle(&mut self, event: Event) -> Done {
-        let mark = self.report.fingerprint ^ self.now_ns;
-        self.report.fingerprint = mark.wrapping_mul(0x100_0000_01b3).rotate_left(17);
-        match event {
-            Event::Finish { cpu, epoch } if self.cpus[cpu].epoch == epoch => {
-                self.settle(cpu);
-                self.drive(cpu)
-            }
-            Event::OneShot { cpu, epoch } if self.cpus[cpu].timer_epoch == epoch => {
-                self.cpus[cpu].armed_ns = None;
-                self.settle(cpu);
-                self.pay(cpu, self.config.costs.interrupt_ns);
-                self.one_shot(cpu)?;
-                self.drive(cpu)
-            }
-            Event::Ipi { cpu } => {
-                self.settle(cpu);
-                self.pay(cpu, self.config.costs.interrupt_ns);
-                let requests = self.pending[cpu].take();
-                if requests.contains(Requests::RESCHEDULE) {
-                    self.cpus[cpu].resched = true;
-                }
-                self.drive(cpu)
-            }
-            Event::Commit { slot, generation } => self.commit(slot, generation),
-            Event::Look { cpu } => {
-                self.cpus[cpu].looks = false;
-                self.settle(cpu);
-                self.drive(cpu)
-            }
-            Event::Finish { .. } | Event::OneShot { .. } => Ok(()),
+    /// A thread counts with that weight from now on.
+    pub(crate) fn count_weight(&mut self, slot: u32, weight: u64) {
+        let old = std::mem::replace(&mut self.thread(slot).counted_weight, weight);
+        if old != weight {
+            self.weight_changes.push((self.now_ns, self.weights));
+            self.weights = self.weights + weight - old;
         }
     }
 
-    /// Counts what the current thread did up to now.
-    pub(crate) fn settle(&mut self, cpu: usize) {
+    /// Counts what the thread `slot`, which runs on the CPU, did up to now.
+    fn settle(&mut self, cpu: usize, slot: Option<u32>) {
         let state = &mut self.cpus[cpu];
         let ran_ns = self.now_ns - state.since_ns;
         state.since_ns = self.now_ns;
-        if let Some(slot) = state.current {
+        if let Some(slot) = slot {
             let thread = &mut self.threads[slot as usize];
             let overhead_ns = ran_ns.min(thread.overhead_ns);
             thread.overhead_ns -= overhead_ns;
@@ -292,150 +163,266 @@ impl<'n, P: Policy> Machine<'n, P> {
             thread.done_ns += work_ns;
         }
     }
+}
 
-    /// Lets a CPU do what there is to do at this moment, and arms what ends it.
-    pub(crate) fn drive(&mut self, cpu: usize) -> Done {
+/// A machine; `P` is the policy of its queues.
+///
+/// Like a kernel's, its tables are made once and never given back.
+pub struct Machine<P: Policy + 'static> {
+    /// What it was made with.
+    pub config: Config,
+    pub(crate) sim: Sim<P>,
+}
+
+/// Runs something that may find a broken rule, which unwinds from wherever it is found.
+pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Done<R> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| match payload.downcast::<Failure>() {
+        Ok(failure) => *failure,
+        Err(other) => resume_unwind(other),
+    })
+}
+
+impl<P: Policy + 'static> Machine<P> {
+    /// An idle machine with room for so many threads, whose queues have the policy that `policy` makes.
+    pub fn new(config: Config, room: usize, policy: impl Fn() -> P) -> Self {
+        let sim = Sim(Box::leak(Box::new(Parts::new(config, room, policy))));
+        // Every CPU comes to its idle loop.
+        (0..config.cpus).for_each(|cpu| sim.drive(cpu));
+        Self { config, sim }
+    }
+
+    /// The time.
+    pub fn now_ns(&self) -> u64 {
+        self.sim.now_ns()
+    }
+
+    /// What it counted.
+    pub fn report(&self) -> Report {
+        self.sim.with(|w| w.report)
+    }
+
+    /// The timeline up to now, if it is kept; it is not kept any more.
+    pub fn take_trace(&mut self) -> Option<Trace> {
+        let mut trace = self.sim.with(|w| w.trace.take())?;
+        for cpu in 0..self.config.cpus {
+            if let Some(slot) = self.sim.current(cpu) {
+                let (from_ns, now_ns) = self.sim.with(|w| (w.cpus[cpu].span_ns, w.now_ns));
+                trace.span(cpu, slot, from_ns, now_ns);
+            }
+        }
+        Some(trace)
+    }
+
+    /// Sets the numbers that programs share.
+    pub fn share(&mut self, numbers: Vec<u64>) {
+        self.sim.with(|w| w.shared = numbers);
+    }
+
+    pub(crate) fn fail<T>(&self, rule: Rule, detail: impl Into<String>) -> Done<T> {
+        guarded(|| self.sim.fail(rule, detail))
+    }
+
+    /// A thread's scheduling state.
+    pub fn entity(&self, slot: u32) -> Done<Entity> {
+        guarded(|| self.sim.entity(slot))
+    }
+
+    /// A thread's counters, brought up to date if it runs.
+    pub fn snapshot(&mut self, slot: u32) -> Done<Snapshot> {
+        guarded(|| self.sim.snapshot(slot))
+    }
+
+    /// Running time of each, over `for_ns` from now.
+    pub fn measure(&mut self, slots: &[u32], for_ns: u64) -> Done<Vec<u64>> {
+        let before: Vec<_> =
+            slots.iter().map(|&s| Ok(self.snapshot(s)?.runtime_ns)).collect::<Done<_>>()?;
+        self.run_until(self.now_ns() + for_ns)?;
+        let after: Vec<_> =
+            slots.iter().map(|&s| Ok(self.snapshot(s)?.runtime_ns)).collect::<Done<_>>()?;
+        Ok(after.iter().zip(before).map(|(a, b)| a - b).collect())
+    }
+
+    /// Useful computing done by all live threads and those that ended.
+    pub fn work_done_ns(&mut self) -> u64 {
+        (0..self.config.cpus).for_each(|cpu| self.sim.settle(cpu));
+        self.sim.with(|w| w.threads.iter().map(|t| t.done_ns).sum())
+    }
+
+    /// Handles events up to a time.
+    pub fn run_until(&mut self, end_ns: u64) -> Done {
+        self.run_while(end_ns, |_| true)
+    }
+
+    /// Handles events up to a time or while a condition holds.
+    pub fn run_while(&mut self, end_ns: u64, goes_on: impl Fn(&Report) -> bool) -> Done {
+        guarded(|| self.sim.run_while(end_ns, goes_on))
+    }
+
+    /// A queue in its order, for a person to read.
+    pub fn queue_text(&self, cpu: usize) -> String {
+        self.sim.queue_text(cpu)
+    }
+}
+
+impl<P: Policy + 'static> Sim<P> {
+    /// Ends the run: a rule is broken.
+    pub(crate) fn fail(self, rule: Rule, detail: impl Into<String>) -> ! {
+        let (at_ns, detail) = (self.now_ns(), detail.into());
+        resume_unwind(Box::new(Failure { rule, at_ns, detail, replay: String::new() }))
+    }
+
+    /// What a core said; a refusal is a failure.
+    pub(crate) fn must<T, E: std::fmt::Debug>(self, what: &str, said: Result<T, E>) -> T {
+        said.unwrap_or_else(|error| self.fail(Rule::Refused, format!("{what}: {error:?}")))
+    }
+
+    fn snapshot(self, slot: u32) -> Snapshot {
+        let record = self.record(slot);
+        let (cpu, now_ns) = (self.home(slot), self.now_ns());
+        if self.current(cpu) == Some(slot) {
+            let charged = self.0.cpus[cpu]
+                .queue
+                .lock()
+                .with(&record.node, |q, item, e| q.charge(item, e, e.authority(), now_ns));
+            let _ = self.must("charging the current thread", charged);
+        }
+        self.entity(slot).snapshot()
+    }
+
+    fn run_while(self, end_ns: u64, goes_on: impl Fn(&Report) -> bool) {
+        while goes_on(&self.with(|w| w.report)) {
+            let event = self.with(|w| match w.events.next_at() {
+                Some(at_ns) if at_ns <= end_ns => {
+                    w.now_ns = at_ns;
+                    w.events.pop()
+                }
+                _ => {
+                    w.now_ns = end_ns;
+                    None
+                }
+            });
+            let Some(event) = event else { break };
+            self.handle(event);
+            let events = self.with(|w| {
+                w.report.events += 1;
+                w.report.events
+            });
+            self.note_loads();
+            self.check_touched();
+            if events.is_multiple_of(EVENTS_PER_WALK) {
+                self.check_all();
+            }
+        }
+        self.check_all();
+    }
+
+    fn handle(self, event: Event) {
+        let cpu = event.cpu();
+        let is_meant = self.with(|w| {
+            let mark = w.report.fingerprint ^ w.now_ns;
+            w.report.fingerprint = mark.wrapping_mul(0x100_0000_01b3).rotate_left(17);
+            let state = &mut w.cpus[cpu];
+            match event {
+                Event::Finish { epoch, .. } => state.epoch == epoch,
+                Event::OneShot { epoch, .. } => {
+                    let is_meant = state.timer_epoch == epoch;
+                    if is_meant {
+                        state.armed_ns = None;
+                    }
+                    is_meant
+                }
+                Event::Left { epoch, .. } => state.left.is_some_and(|left| left.epoch == epoch),
+                Event::Look { .. } => {
+                    state.looks = false;
+                    true
+                }
+                Event::Ipi { .. } => true,
+            }
+        });
+        if !is_meant {
+            return;
+        }
+        self.with(|w| w.here = cpu);
+        self.settle(cpu);
+        // Interrupts are off during a switch: what comes meanwhile comes after it.
+        self.finish_switch(cpu);
+        match event {
+            Event::OneShot { .. } => {
+                self.with(|w| w.pay(self.0.config.costs.interrupt_ns));
+                dispatch::timer(self, self.current(cpu).is_some());
+            }
+            Event::Ipi { .. } => {
+                self.with(|w| w.pay(self.0.config.costs.interrupt_ns));
+                dispatch::interrupt(self);
+            }
+            Event::Finish { .. } | Event::Left { .. } | Event::Look { .. } => {}
+        }
+        self.drive(cpu);
+        while let Some(slot) = self.with(|w| w.dead.pop()) {
+            self.bury(slot);
+            // Whom that woke may be due here.
+            self.drive(cpu);
+        }
+    }
+
+    /// Counts what the current thread did up to now.
+    pub(crate) fn settle(self, cpu: usize) {
+        let slot = self.current(cpu);
+        self.with(|w| w.settle(cpu, slot));
+    }
+
+    /// The CPU has left the stack of the thread before, if it is about to.
+    fn finish_switch(self, cpu: usize) {
+        if let Some(left) = self.with(|w| w.cpus[cpu].left.take()) {
+            self.with(|w| w.touched.push(left.slot));
+            dispatch::finish_switch(self, left.after, self.record(left.slot));
+        }
+    }
+
+    /// Lets a CPU do what there is to do at this moment.
+    pub(crate) fn drive(self, cpu: usize) {
+        self.with(|w| w.here = cpu);
         loop {
-            let current = self.cpus[cpu].current;
-            match current {
-                Some(slot) if self.word(slot).is_killed() => self.die(cpu, slot)?,
-                Some(_) if std::mem::take(&mut self.cpus[cpu].resched) => self.preempt(cpu)?,
-                Some(slot) if self.threads[slot as usize].left_ns > 0 => break,
-                Some(slot) => self.step(cpu, slot)?,
+            if self.with(|w| w.cpus[cpu].left.is_some()) {
+                break;
+            }
+            match self.current(cpu) {
+                Some(slot) => match dispatch::way_out(self, self.record(slot)) {
+                    WayOut::Again => {}
+                    WayOut::Free if self.with(|w| w.thread(slot).left_ns > 0) => break,
+                    WayOut::Free => self.step(cpu, slot),
+                },
                 None => {
-                    self.cpus[cpu].resched = false;
-                    if !self.choose(cpu)? {
+                    self.with(|w| w.cpus[cpu].rests = false);
+                    dispatch::turn_of_idle(self);
+                    if self.with(|w| w.cpus[cpu].rests) {
                         break;
                     }
                 }
             }
         }
-        self.cpus[cpu].epoch += 1;
-        let overhead_ns = std::mem::take(&mut self.cpus[cpu].overhead_ns);
-        if let Some(slot) = self.cpus[cpu].current {
-            let thread = &mut self.threads[slot as usize];
+        let current = self.current(cpu);
+        self.with(|w| {
+            w.cpus[cpu].epoch += 1;
+            let overhead_ns = std::mem::take(&mut w.cpus[cpu].overhead_ns);
+            let Some(slot) = current else { return };
+            let thread = &mut w.threads[slot as usize];
             thread.overhead_ns += overhead_ns;
-            let end_ns = self.now_ns.saturating_add(thread.overhead_ns + thread.left_ns);
-            if thread.left_ns < u64::MAX / 8 {
-                let epoch = self.cpus[cpu].epoch;
-                self.events.push(end_ns, Event::Finish { cpu, epoch }, &mut self.rng);
+            let end_ns = w.now_ns.saturating_add(thread.overhead_ns + thread.left_ns);
+            if thread.left_ns < u64::MAX / 8 && w.cpus[cpu].left.is_none() {
+                let epoch = w.cpus[cpu].epoch;
+                w.push(end_ns, Event::Finish { cpu, epoch });
             }
-        }
-        self.arm(cpu);
-        Ok(())
+        });
     }
 
-    /// Arms the one-shot for whatever comes first.
-    pub(crate) fn arm(&mut self, cpu: usize) {
-        let slice_ns = self.cpus[cpu].slice_end_ns.filter(|_| self.cpus[cpu].current.is_some());
-        let deadline_ns = self.deadlines[cpu].next_deadline_ns(&self.slab.timers);
-        let next_ns = [slice_ns, deadline_ns].into_iter().flatten().min();
-        if next_ns != self.cpus[cpu].armed_ns {
-            self.cpus[cpu].timer_epoch += 1;
-            self.cpus[cpu].armed_ns = next_ns;
-            if let Some(at_ns) = next_ns {
-                let event = Event::OneShot { cpu, epoch: self.cpus[cpu].timer_epoch };
-                self.events.push(at_ns.max(self.now_ns), event, &mut self.rng);
-            }
-        }
-    }
-
-    fn one_shot(&mut self, cpu: usize) -> Done {
-        while let Some(expired) = self.deadlines[cpu].pop_expired(&self.slab.timers, self.now_ns) {
-            let slot = expired.index;
-            let (generation, ticket) = (self.thread(slot).generation, self.thread(slot).ticket);
-            self.touched.push(slot);
-            if let Some(ticket) = ticket {
-                self.wake(cpu, slot, generation, ticket)?;
-            }
-        }
-        if self.cpus[cpu].slice_end_ns.is_some_and(|end_ns| end_ns <= self.now_ns) {
-            self.slice_end(cpu)?;
-        }
-        Ok(())
-    }
-
-    /// The wait of a thread that has switched away becomes real, or turns out to be over.
-    fn commit(&mut self, slot: u32, generation: u32) -> Done {
-        if self.thread(slot).generation != generation {
-            return Ok(());
-        }
-        self.touched.push(slot);
-        let cpu = self.thread(slot).last_cpu;
-        self.settle(cpu);
-        let verdict = self.must("making a wait real", self.word(slot).commit_park())?;
-        match verdict {
-            CommitVerdict::Parked => {}
-            CommitVerdict::Enqueue => self.enqueue_woken(cpu, slot)?,
-            CommitVerdict::Finalise => self.bury_resting(cpu, slot)?,
-        }
-        self.drive(cpu)
-    }
-
-    /// The current thread goes back into the queue.
-    pub(crate) fn preempt(&mut self, cpu: usize) -> Done {
-        self.give_up(cpu, Requeue::Preempted)
-    }
-
-    pub(crate) fn give_up(&mut self, cpu: usize, why: Requeue) -> Done {
-        let Some(slot) = self.cpus[cpu].current else { return Ok(()) };
-        let verdict = self.must("giving up a running thread", self.word(slot).requeue())?;
-        let (node, now_ns) = (self.node(slot), self.now_ns);
-        self.pay_lock(cpu, cpu);
-        match verdict {
-            RequeueVerdict::Enqueue => {
-                let said = self.queues[cpu]
-                    .lock()
-                    .with(node, |q, item, e| q.requeue(item, e, why, now_ns));
-                let _ = self.must("requeueing the current thread", said)?;
-                self.left(cpu, slot);
-                self.ready(slot);
-                self.leave_if_excluded(cpu, slot)
-            }
-            RequeueVerdict::Finalise => {
-                let said = self.queues[cpu].lock().with(node, |q, item, e| q.exit(item, e, now_ns));
-                let _ = self.must("ending the current thread", said)?;
-                self.left(cpu, slot);
-                self.bury(cpu, slot)
-            }
-        }
-    }
-
-    /// A thread is no longer on the CPU; its registers are in memory after the switch.
-    pub(crate) fn left(&mut self, cpu: usize, slot: u32) {
-        self.touched.push(slot);
-        if let Some(trace) = &mut self.trace {
-            trace.span(cpu, slot, self.cpus[cpu].span_ns, self.now_ns);
-        }
-        self.cpus[cpu].current = None;
-        self.cpus[cpu].slice_end_ns = None;
-        let off_cpu_ns = self.now_ns + self.config.costs.switch_ns / 2;
-        let thread = self.thread(slot);
-        thread.off_cpu_ns = off_cpu_ns;
-        thread.last_cpu = cpu;
-    }
-
-    /// A thread can run from now on.
-    pub(crate) fn ready(&mut self, slot: u32) {
-        let now_ns = self.now_ns;
-        let thread = self.thread(slot);
-        thread.ready_ns = now_ns;
-        thread.arrived_ns = now_ns;
-        let weight = thread.weight;
-        thread.least_weight = weight;
-        self.count_weight(slot, weight);
-    }
-
-    /// Whether a thread may run on a CPU at all.
-    pub(crate) fn allowed(&self, slot: u32) -> CpuSet {
-        self.config.all().and(self.threads[slot as usize].mask)
-    }
-
-    pub(crate) fn next_step(&mut self, slot: u32) -> Step {
-        let thread = &mut self.threads[slot as usize];
-        let (now_ns, work_ns) = (self.now_ns, thread.work_ns);
-        let Some(program) = &mut thread.program else { return Step::Exit };
-        let (rng, shared) = (&mut self.rng, &mut self.shared[..]);
-        program(&mut crate::Context { rng, shared, now_ns, work_ns, slot })
+    pub(crate) fn next_step(self, slot: u32) -> Step {
+        self.with(|w| {
+            let thread = &mut w.threads[slot as usize];
+            let (now_ns, work_ns) = (w.now_ns, thread.work_ns);
+            let Some(program) = &mut thread.program else { return Step::Exit };
+            let (rng, shared) = (&mut w.rng, &mut w.shared[..]);
+            program(&mut crate::Context { rng, shared, now_ns, work_ns, slot })
+        })
     }
 }

@@ -5,7 +5,7 @@
 use core_sched_policy::{AnyPolicy, VirtualTime};
 use std::path::Path;
 use std::process::ExitCode;
-use test_sim::{Done, Machine, Options, Report, Slab, USAGE, run_with};
+use test_sim::{Done, Machine, Options, Report, USAGE, run_with};
 
 /// The status for words that are not understood, or a file that cannot be written.
 const MISUSED: u8 = 2;
@@ -52,10 +52,10 @@ fn one(options: &Options, seed: u64) -> ExitCode {
     let on = format!("{} on {} CPUs under {}", workload.name(), config.cpus, kind.name());
     let title = format!("seed {seed}: {on}");
     println!("{title}");
-    let slab = Slab::new(workload.room(config.cpus));
-    let mut machine = Machine::new(&slab, config, || AnyPolicy::new(kind, VirtualTime::default()));
+    let room = workload.room(config.cpus);
+    let mut machine = Machine::new(config, room, || AnyPolicy::new(kind, VirtualTime::default()));
     let outcome = workload.run(&mut machine);
-    if let Some(trace) = &machine.trace {
+    if let Some(trace) = machine.take_trace() {
         if options.is_verbose {
             for (cpu, slot, from_ns, to_ns) in trace.spans() {
                 println!("{from_ns:>12} – {to_ns:>12} ns  CPU {cpu:>3}  thread {slot}");
@@ -73,7 +73,7 @@ fn one(options: &Options, seed: u64) -> ExitCode {
             println!("timeline: {} (open it in a trace viewer)", path.display());
         }
     }
-    println!("{:#?}", machine.report);
+    println!("{:#?}", machine.report());
     match outcome {
         Ok(()) => {
             println!("nothing is broken");

@@ -1,6 +1,6 @@
 //! From a seed to a verdict.
 
-use crate::{Config, Done, Fault, Machine, Options, Report, Rng, Slab, Workload};
+use crate::{Config, Done, Fault, Machine, Options, Report, Rng, Workload};
 use core_sched_policy::{AnyPolicy, Policy, PolicyKind, VirtualTime};
 
 /// How many CPUs a seed has: 150 seeds have up to 8, 40 up to 32, 10 up to 128; after the first
@@ -30,16 +30,15 @@ pub fn run_seed(seed: u64, kind: PolicyKind) -> Done<Report> {
 }
 
 /// Runs a workload on a machine under any policy; `name` is for the replay command.
-pub fn run_with<P: Policy>(
+pub fn run_with<P: Policy + 'static>(
     config: Config,
     workload: Workload,
     name: &str,
     policy: impl Fn() -> P,
 ) -> Done<Report> {
-    let slab = Slab::new(workload.room(config.cpus));
-    let mut machine = Machine::new(&slab, config, policy);
+    let mut machine = Machine::new(config, workload.room(config.cpus), policy);
     let outcome = workload.run(&mut machine);
-    let report = machine.report;
+    let report = machine.report();
     outcome.map(|()| report).map_err(|mut failure| {
         let words = format!(
             "--seed {} --policy {name} --workload {} --cpus {}",

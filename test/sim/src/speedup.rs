@@ -1,7 +1,7 @@
 //! Jobs with a fixed amount of work, to see how much faster more CPUs do them.
 
 use crate::program::server;
-use crate::{Config, Done, MS, Machine, Program, Rule, S, Slab, Step, US};
+use crate::{Config, Done, MS, Machine, Program, Rule, S, Step, US};
 use core_sched_policy::{Policy, Share};
 
 /// Threads of a job: four for each CPU of the largest machine.
@@ -49,7 +49,7 @@ impl Job {
     ];
 
     /// Does the job.
-    pub fn run<P: Policy>(self, cpus: usize, policy: impl Fn() -> P) -> Done<JobTimes> {
+    pub fn run<P: Policy + 'static>(self, cpus: usize, policy: impl Fn() -> P) -> Done<JobTimes> {
         let total_ns = self.time(cpus, &policy, LIMIT_NS)?.0;
         let (_, work_by_half_ns) = self.time(cpus, &policy, total_ns / 2)?;
         let (_, work_ns) = self.time(cpus, &policy, LIMIT_NS)?;
@@ -57,27 +57,26 @@ impl Job {
     }
 
     /// When it ended, and the work done by then or by `until_ns`.
-    fn time<P: Policy>(
+    fn time<P: Policy + 'static>(
         self,
         cpus: usize,
         policy: &impl Fn() -> P,
         until_ns: u64,
     ) -> Done<(u64, u64)> {
-        let slab = Slab::new(2 * THREADS as usize + 8);
-        let mut m = Machine::new(&slab, Config::new(cpus, 1), policy);
+        let mut m = Machine::new(Config::new(cpus, 1), 2 * THREADS as usize + 8, policy);
         let servers = self.start(&mut m)?;
-        m.run_while(until_ns, |m| m.report.exits < THREADS)?;
-        if m.report.exits < THREADS && until_ns == LIMIT_NS {
+        m.run_while(until_ns, |report| report.exits < THREADS)?;
+        if m.report().exits < THREADS && until_ns == LIMIT_NS {
             return m.fail(Rule::Stuck, format!("{self:?} on {cpus} CPUs has {servers} servers"));
         }
         let work_ns = m.work_done_ns();
-        Ok((m.now_ns, work_ns))
+        Ok((m.now_ns(), work_ns))
     }
 
     /// Makes the threads; how many of them only serve.
-    fn start<P: Policy>(self, m: &mut Machine<'_, P>) -> Done<u64> {
+    fn start<P: Policy + 'static>(self, m: &mut Machine<P>) -> Done<u64> {
         let gate = m.add_gate(THREADS);
-        m.shared = vec![4_000];
+        m.share(vec![4_000]);
         let mut servers = 0;
         if self == Self::CapabilityService {
             let service = m.add_service(2 * THREADS as u32);

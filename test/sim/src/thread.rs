@@ -1,4 +1,4 @@
-//! A simulated thread, beside its node, word and timer.
+//! A simulated thread, beside what the driver keeps of it.
 
 use crate::Program;
 use abi_types::ReplyToken;
@@ -35,8 +35,6 @@ pub(crate) struct Thread {
     pub(crate) confined_ns: u64,
     /// When it came to the queue it waits in.
     pub(crate) arrived_ns: u64,
-    /// Its registers are in memory from here on; before that only `last_cpu` may run it.
-    pub(crate) off_cpu_ns: u64,
     pub(crate) last_cpu: usize,
     /// Its weight, and what counts in the machine's sum: the greater of the old and the new one
     /// until the new one applies.
@@ -45,6 +43,8 @@ pub(crate) struct Thread {
     pub(crate) least_weight: u64,
     pub(crate) counted_weight: u64,
     pub(crate) done_ns: u64,
+    /// What it was charged for since it began.
+    pub(crate) charged_ns: u64,
     pub(crate) worst_wait_ns: u64,
     pub(crate) starts: u64,
 }
@@ -65,7 +65,7 @@ impl Thread {
             ready_ns: 0,
             confined_ns: 0,
             arrived_ns: 0,
-            off_cpu_ns: 0,
+            charged_ns: 0,
             last_cpu: 0,
             weight: 0,
             least_weight: 0,

@@ -98,7 +98,7 @@ impl Workload {
     }
 
     /// Runs it to its end and judges it.
-    pub fn run<P: Policy>(self, m: &mut Machine<'_, P>) -> Done {
+    pub fn run<P: Policy + 'static>(self, m: &mut Machine<P>) -> Done {
         let mut rng = Rng::new(m.config.seed.wrapping_mul(31).wrapping_add(7));
         let length_ns = self.length_ns(m.config.cpus);
         if self == Self::Hogs {
@@ -108,14 +108,17 @@ impl Workload {
         m.run_until(length_ns / 4)?;
         let ran = m.measure(&hogs, length_ns - length_ns / 4)?;
         if let Some(at) = ran.iter().position(|&ns| ns == 0) {
-            let thread = &m.threads[hogs[at] as usize];
+            let (least_weight, is_confined, weights) = m.sim.with(|w| {
+                let thread = w.thread(hogs[at]);
+                (thread.least_weight, thread.confined_ns > 0, w.weights)
+            });
             // It may have got its present weight a moment ago.
             let weight = u64::from(m.entity(hogs[at])?.share().weight().get());
-            let weight = weight.min(thread.least_weight).max(1);
+            let weight = weight.min(least_weight).max(1);
             // All the others may be where it is confined to.
-            let cpus = if thread.confined_ns > 0 { 1 } else { m.config.cpus as u64 };
+            let cpus = if is_confined { 1 } else { m.config.cpus as u64 };
             // The lightest of many has not had its turn in so short a time.
-            let turn_ns = m.weights / weight * QUANTUM_NS / cpus;
+            let turn_ns = weights / weight * QUANTUM_NS / cpus;
             if turn_ns < length_ns / 4 {
                 let detail = format!("thread {} of weight {weight} never ran", hogs[at]);
                 return m.fail(Rule::Unfair, detail);
@@ -128,7 +131,7 @@ impl Workload {
     }
 
     /// Makes the threads; the numbers of those that only compute.
-    fn populate<P: Policy>(self, m: &mut Machine<'_, P>, rng: &mut Rng) -> Done<Vec<u32>> {
+    fn populate<P: Policy + 'static>(self, m: &mut Machine<P>, rng: &mut Rng) -> Done<Vec<u32>> {
         let cpus = m.config.cpus;
         let mut hogs = Vec::new();
         let per_cpu = match self {
@@ -169,7 +172,7 @@ impl Workload {
             }
         }
         if all || matches!(self, Self::Reweigh | Self::Migrate | Self::Kill) {
-            let (length, meddles) = (m.threads.len() as u64, self);
+            let (length, meddles) = (self.room(cpus) as u64, self);
             let last_hog = hogs.iter().copied().max().unwrap_or(0);
             let program = meddler(meddles, length, last_hog, cpus);
             m.spawn(0, Share::default(), 1, program)?;
@@ -179,7 +182,7 @@ impl Workload {
 }
 
 /// Some clients of one service with one or two servers.
-fn callers<P: Policy>(m: &mut Machine<'_, P>, rng: &mut Rng, mortal: bool) -> Done {
+fn callers<P: Policy + 'static>(m: &mut Machine<P>, rng: &mut Rng, mortal: bool) -> Done {
     let service = m.add_service(64);
     let work_ns = rng.between(2 * US, 2 * MS);
     for n in 0..rng.between(1, if mortal { 1 } else { 2 }) {
@@ -215,7 +218,7 @@ fn spawner(pause_ns: u64) -> Program {
 }
 
 /// A group that computes and meets, over and over.
-fn meeting<P: Policy>(m: &mut Machine<'_, P>, rng: &mut Rng) -> Done {
+fn meeting<P: Policy + 'static>(m: &mut Machine<P>, rng: &mut Rng) -> Done {
     let size = rng.between(2, 6);
     let gate = m.add_gate(size);
     let run_ns = rng.between(10 * US, 3 * MS);
@@ -252,7 +255,7 @@ fn meddler(what: Workload, threads: u64, last_hog: u32, cpus: usize) -> Program 
 }
 
 /// Equal threads get equal time.
-fn equal_hogs<P: Policy>(m: &mut Machine<'_, P>, rng: &mut Rng, length_ns: u64) -> Done {
+fn equal_hogs<P: Policy + 'static>(m: &mut Machine<P>, rng: &mut Rng, length_ns: u64) -> Done {
     let cpus = m.config.cpus as u64;
     let threads = rng.between(1, 5 * cpus);
     let mut slots = Vec::new();
@@ -277,7 +280,7 @@ fn equal_hogs<P: Policy>(m: &mut Machine<'_, P>, rng: &mut Rng, length_ns: u64) 
 }
 
 /// On one CPU weights divide the time.
-fn weighted_shares<P: Policy>(m: &mut Machine<'_, P>, hogs: &[u32]) -> Done {
+fn weighted_shares<P: Policy + 'static>(m: &mut Machine<P>, hogs: &[u32]) -> Done {
     let weights: Vec<u64> = hogs
         .iter()
         .map(|&slot| Ok(u64::from(m.entity(slot)?.share().weight().get())))

@@ -3,13 +3,13 @@
 //! event of every run.
 use core_sched::CpuSet;
 use core_sched_policy::{AnyPolicy, LatencyClass, PolicyKind, Share, VirtualTime, Weight};
-use test_sim::{Config, MS, Machine, Program, S, Slab, Step, US};
+use test_sim::{Config, MS, Machine, Program, S, Step, US};
 
-type M<'n> = Machine<'n, AnyPolicy>;
+type M = Machine<AnyPolicy>;
 
-fn with<R>(kind: PolicyKind, config: Config, f: impl FnOnce(&mut M<'_>) -> R) -> R {
-    let slab = Slab::new(64 + 5 * config.cpus);
-    f(&mut Machine::new(&slab, config, || AnyPolicy::new(kind, VirtualTime::default())))
+fn with<R>(kind: PolicyKind, config: Config, f: impl FnOnce(&mut M) -> R) -> R {
+    let room = 64 + 5 * config.cpus;
+    f(&mut Machine::new(config, room, || AnyPolicy::new(kind, VirtualTime::default())))
 }
 
 fn share(weight: u16, class: LatencyClass) -> Share {
@@ -24,7 +24,7 @@ fn hog() -> Program {
     Box::new(|_| Step::Run(u64::MAX / 4))
 }
 
-fn hogs(m: &mut M<'_>, shares: &[Share]) -> Vec<u32> {
+fn hogs(m: &mut M, shares: &[Share]) -> Vec<u32> {
     let cpus = m.config.cpus;
     let spawn = |(n, &s)| m.spawn(n % cpus, s, 0, hog()).unwrap();
     shares.iter().enumerate().map(spawn).collect()
@@ -35,7 +35,7 @@ fn assert_within(got: u64, want: u64, per_mille: u64, what: &str) {
     assert!(got.abs_diff(want) <= allowed, "{what}: {got} is not {want} ± {per_mille} ‰");
 }
 
-fn measured(m: &mut M<'_>, slots: &[u32], from_ns: u64, for_ns: u64) -> Vec<u64> {
+fn measured(m: &mut M, slots: &[u32], from_ns: u64, for_ns: u64) -> Vec<u64> {
     m.run_until(from_ns).unwrap_or_else(|failure| panic!("{failure}"));
     m.measure(slots, for_ns).unwrap_or_else(|failure| panic!("{failure}"))
 }

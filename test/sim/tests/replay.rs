@@ -1,6 +1,6 @@
 //! A run can be repeated, and its timeline is what happened.
 use core_sched_policy::{AnyPolicy, PolicyKind, VirtualTime};
-use test_sim::{Fault, Machine, Slab, Workload, of_seed, run_seed, run_with};
+use test_sim::{Defect, Fault, Machine, Workload, of_seed, run_seed, run_with};
 
 fn either(kind: PolicyKind) -> AnyPolicy {
     AnyPolicy::new(kind, VirtualTime::default())
@@ -22,7 +22,7 @@ fn the_same_seed_gives_the_same_run() {
 #[test]
 fn a_failure_can_be_seen_again() {
     let (mut config, _) = of_seed(9);
-    config.fault = Fault::LostIpi(3);
+    config.fault = Fault::Planted(Defect::LostIpi, 3);
     let run = || run_with(config, Workload::Mix, "wfq", || either(PolicyKind::Wfq)).unwrap_err();
     let (first, again) = (run(), run());
     assert_eq!((first.at_ns, &first.detail), (again.at_ns, &again.detail));
@@ -34,16 +34,15 @@ fn the_timeline_is_what_ran() {
     for kind in PolicyKind::ALL {
         let (mut config, workload) = of_seed(12);
         config.traces = true;
-        let slab = Slab::new(workload.room(config.cpus));
-        let mut m = Machine::new(&slab, config, || either(kind));
+        let mut m = Machine::new(config, workload.room(config.cpus), || either(kind));
         workload.run(&mut m).unwrap_or_else(|failure| panic!("{failure}"));
-        let trace = m.trace.take().expect("a timeline was asked for");
+        let trace = m.take_trace().expect("a timeline was asked for");
         let mut ends = vec![0; config.cpus];
         for &(cpu, _, from_ns, to_ns) in trace.spans() {
-            assert!(ends[cpu] <= from_ns && from_ns < to_ns && to_ns <= m.now_ns);
+            assert!(ends[cpu] <= from_ns && from_ns < to_ns && to_ns <= m.now_ns());
             ends[cpu] = to_ns;
         }
-        assert!(ends.iter().all(|&end_ns| end_ns > m.now_ns / 2), "{ends:?}");
+        assert!(ends.iter().all(|&end_ns| end_ns > m.now_ns() / 2), "{ends:?}");
         // What Chrome's viewer needs: complete events with a row, a start and a length in µs.
         let json = trace.to_json("a run");
         let events = json["traceEvents"].as_array().unwrap();

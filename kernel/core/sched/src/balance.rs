@@ -9,7 +9,7 @@
 //! time.
 
 use crate::place::Situation;
-use crate::{CpuId, CpuSet, Hint, Ordered, Queue};
+use crate::{CpuId, CpuSet, Hint, MayRun, Ordered, Queue};
 use core_sched_policy::{Policy, QUANTUM_NS};
 
 /// How long a crowd stays on one CPU before it moves on to the next, in ns.
@@ -82,22 +82,31 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
 
     /// Before a choice: whether it is time for this CPU to look for one with less to do.
     #[inline]
-    pub fn look_due(&mut self, now_ns: u64) -> bool {
-        if self.waiting == 0 || now_ns.saturating_sub(self.looked_ns) < LOOK_PERIOD_NS {
-            return false;
-        }
+    pub fn is_look_due(&self, now_ns: u64) -> bool {
+        self.waiting != 0 && self.is_look_near(now_ns)
+    }
+
+    /// Whether it is so if somebody waits.
+    #[inline]
+    pub fn is_look_near(&self, now_ns: u64) -> bool {
+        now_ns.wrapping_sub(self.looked_ns) >= LOOK_PERIOD_NS
+    }
+
+    /// This CPU looks for one with less to do; the next time comes a period later.
+    #[inline]
+    pub fn looked_around(&mut self, now_ns: u64) {
         self.looked_ns = now_ns;
-        true
     }
 
     /// When a look is due: whether this CPU is crowded enough to give a thread away, which, and
-    /// to whom. `cpus` are those that take threads.
+    /// to whom. `cpus` are those that take threads; `may_go` says `Later` of a thread whose stack is
+    /// still in use.
     pub fn surplus(
         &self,
         now_ns: u64,
         cpus: CpuSet,
         hint: impl Fn(CpuId) -> Hint,
-        mut may_go: impl FnMut(O::Item, CpuId) -> bool,
+        mut may_go: impl FnMut(O::Item, CpuId) -> MayRun,
     ) -> Option<Surplus<O::Item>> {
         if self.waiting == 0 {
             return None;
@@ -105,26 +114,28 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         let (to, their_load) = self.least_loaded(cpus, hint)?;
         let excess = self.load.checked_sub(their_load)?;
         let mut oldest: Option<(u64, u64, O::Item)> = None;
+        // Since when those are here that cannot go at this moment.
+        let mut staying_ns = self.current.map_or(u64::MAX, |current| current.moved_ns);
         let mut next = self.order.first();
         for _ in 0..MOVE_SCAN {
             let Some((item, entry)) = next else { break };
             let weight = u64::from(entry.weight.get());
-            if weight <= excess
-                && oldest.is_none_or(|(moved_ns, ..)| entry.moved_ns < moved_ns)
-                && may_go(item, to)
-            {
-                oldest = Some((entry.moved_ns, weight, item));
+            if weight <= excess && oldest.is_none_or(|(moved_ns, ..)| entry.moved_ns < moved_ns) {
+                match may_go(item, to) {
+                    MayRun::Yes => oldest = Some((entry.moved_ns, weight, item)),
+                    MayRun::Later => staying_ns = staying_ns.min(entry.moved_ns),
+                    MayRun::No(_) => {}
+                }
             }
             next = self.order.after(item);
         }
         let (moved_ns, weight, item) = oldest?;
         // A move that makes loads more equal is made at once. One that only moves the crowd has
         // its time, and it is the longest resident's turn and nobody else's; if that one is
-        // current, its turn comes at the next slice end.
+        // current or was a moment ago, its turn comes at the next slice end.
         let evens_out = excess >= 2 * weight;
         let is_time = now_ns.saturating_sub(self.moved_ns) >= BALANCE_PERIOD_NS;
-        let current_is_older = self.current.is_some_and(|c| c.moved_ns < moved_ns);
-        (evens_out || is_time && !current_is_older).then_some(Surplus { item, to })
+        (evens_out || is_time && moved_ns <= staying_ns).then_some(Surplus { item, to })
     }
 
     /// The CPU with the least load, the next one going round among equals.

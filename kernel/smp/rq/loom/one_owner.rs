@@ -37,7 +37,7 @@ impl World {
     /// CPU 1 steals from CPU 0, remove before publish.
     fn steal(&self) {
         let mut source = self.queues[0].lock();
-        let Some(item) = source.look().to_steal(|item| item.0.thread() == self.node.thread())
+        let Some(item) = source.view().to_steal(|item| item.0.thread() == self.node.thread())
         else {
             return;
         };
@@ -49,7 +49,7 @@ impl World {
     /// The mutant: what it saw in the other queue it starts, without taking it out.
     fn start_what_it_saw(&self) {
         let is_it = |item: smp_rq::NodeRef<'_>| item.0.thread() == self.node.thread();
-        let seen = self.queues[0].lock().look().to_steal(is_it).is_some();
+        let seen = self.queues[0].lock().view().to_steal(is_it).is_some();
         if seen {
             self.ends.fetch_add(1, Ordering::Relaxed);
         }
@@ -171,7 +171,7 @@ fn removal(remove: fn(&World)) {
         killer.join().unwrap();
         world.check(1);
         for queue in &world.queues {
-            assert_eq!(queue.lock().look().hint().waiting, 0, "exit leaves no residue");
+            assert_eq!(queue.lock().view().hint().waiting, 0, "exit leaves no residue");
         }
     });
 }
@@ -197,7 +197,7 @@ fn a_mutant_that_publishes_before_it_removes_is_caught() {
         let thief = thread::spawn(move || {
             let entry = {
                 let source = b.queues[0].lock();
-                let Some((item, entry)) = core_sched::Ordered::first(source.look().order()) else {
+                let Some((item, entry)) = core_sched::Ordered::first(source.view().order()) else {
                     return;
                 };
                 (item, entry)

@@ -19,5 +19,5 @@ mod queue;
 mod tree;
 
 pub use node::{Node, NodeRef};
-pub use queue::{Inner, Next, QueueGuard, QueueTurn, RunQueue, lock_home};
+pub use queue::{Inner, Next, QueueGuard, QueueTurn, RunQueue, lock_home, lock_home_by};
 pub use tree::Tree;

@@ -78,8 +78,17 @@ pub fn lock_home<'q, 'n, P: Policy>(
     queues: &'q [RunQueue<'n, P>],
     node: &Node,
 ) -> Option<QueueGuard<'q, 'n, P>> {
+    lock_home_by(|cpu| queues.get(cpu.index()), node)
+}
+
+/// Locks the queue a node belongs to; `queue_of` says where a CPU's is.
+#[inline]
+pub fn lock_home_by<'q, 'n: 'q, P: Policy + 'q>(
+    queue_of: impl Fn(CpuId) -> Option<&'q RunQueue<'n, P>>,
+    node: &Node,
+) -> Option<QueueGuard<'q, 'n, P>> {
     loop {
-        let guard = queues.get(node.home()?.index())?.lock();
+        let guard = queue_of(node.home()?)?.lock();
         if node.is_home(guard.shared.cpu) {
             return Some(guard);
         }
@@ -113,6 +122,12 @@ impl<'n, P: Policy> RunQueue<'n, P> {
             load: AtomicU64::new(0),
             lateness_ns: AtomicU64::new(i64::MIN as u64),
         }
+    }
+
+    /// The CPU it belongs to.
+    #[inline(always)]
+    pub fn cpu(&self) -> CpuId {
+        self.cpu
     }
 
     /// Takes the lock. Never while another queue's is held.
@@ -287,17 +302,16 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         })
     }
 
-    /// Whether it is time for this CPU to look for one with less to do; asked before a choice.
-    /// If so, `look().surplus(…)` says whom to [`send`](Self::send) where, up to
-    /// `MOVES_PER_LOOK` times.
+    /// This CPU looks for one with less to do, because `view().is_look_due(…)`: `view().surplus(…)` says
+    /// whom to [`send`](Self::send) where, up to `MOVES_PER_LOOK` times.
     #[inline]
-    pub fn look_due(&mut self, now_ns: u64) -> bool {
-        self.queue.look_due(now_ns)
+    pub fn looked_around(&mut self, now_ns: u64) {
+        self.queue.looked_around(now_ns);
     }
 
-    /// The queue, to look at.
+    /// The queue, to read.
     #[inline]
-    pub fn look(&self) -> &Inner<'n, P> {
+    pub fn view(&self) -> &Inner<'n, P> {
         &self.queue
     }
 

@@ -49,7 +49,7 @@ fn switch_cost<P: Policy>(threads: u64, policy: P) -> u64 {
     }
     let switch = |now_ns: u64| {
         let mut guard = queue.lock();
-        if let Some(current) = guard.look().current() {
+        if let Some(current) = guard.view().current() {
             let _ = guard
                 .with(current.0, |q, i, e| q.requeue(i, e, Requeue::Preempted, now_ns))
                 .unwrap();
@@ -85,7 +85,7 @@ fn steal_cost(cpus: usize, threads: u64) -> u64 {
         let hint = |cpu: CpuId| queues[cpu.index()].hint();
         let from = balance::victim(id(0), CpuSet::first_n(cpus), hint).unwrap();
         let mut source = queues[from.index()].lock();
-        let item = source.look().to_steal(|_| true).unwrap();
+        let item = source.view().to_steal(|_| true).unwrap();
         let lag = source.send(item.0, id(0), threads).unwrap();
         drop(source);
         let _ = queues[0].lock().with(item.0, |q, i, e| q.enqueue(i, e, lag, threads)).unwrap();

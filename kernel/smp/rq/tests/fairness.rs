@@ -209,7 +209,7 @@ fn random_mixes_keep_the_wait_bound_and_account_for_every_nanosecond(kind: Polic
         let ran: u64 = m.runtimes(&ids).iter().sum();
         let mut busy_sum = 0;
         for (on, queue) in m.queues.iter().enumerate() {
-            let (busy, idle) = queue.lock().look().busy_and_idle_ns();
+            let (busy, idle) = queue.lock().view().busy_and_idle_ns();
             busy_sum += busy;
             match m.current[on] {
                 Some(_) => assert_eq!(busy + idle, end_ns, "seed {seed}"),

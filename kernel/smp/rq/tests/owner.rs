@@ -19,7 +19,7 @@ fn only_the_home_queue_touches_a_node() {
     let _ = queues[1].lock().with(&node, |q, i, e| q.enqueue(i, e, lag, 0)).unwrap();
     assert_eq!((queues[0].hint().waiting, queues[1].hint().waiting), (0, 1));
     let home = lock_home(&queues, &node).unwrap();
-    assert_eq!(home.look().cpu(), cpu(1));
+    assert_eq!(home.view().cpu(), cpu(1));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn yields_go_round_and_others_see_the_queue_as_it_is() {
         let next = first.node();
         let _ = first.take(turn);
         guard.check_invariants().unwrap();
-        let fresh = guard.look().hint();
+        let fresh = guard.view().hint();
         drop(guard);
         assert_eq!(next.thread(), turn % 4, "each in its turn");
         let hint = queue.hint();

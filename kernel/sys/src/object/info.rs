@@ -36,13 +36,13 @@ impl Host for Counted {
 
     fn cpu(&self, cpu: u32) -> Option<CpuCounters> {
         let system = the();
-        let counters = &system.cpus.get(cpu as usize)?.counters;
-        let queue = system.queues.get(cpu as usize)?;
-        let (_, idle_ns) = queue.lock().look().busy_and_idle_ns();
+        let cpu = system.cpus.get(cpu as usize)?;
+        let (counters, queue) = (&cpu.own.counters, &cpu.queue);
+        let (_, idle_ns) = queue.lock().view().busy_and_idle_ns();
         Some(CpuCounters {
             runnable: queue.hint().waiting,
             runnable_max: counters.runnable_max.get() as u32,
-            switches: counters.switches.get(),
+            switches: counters.switches.get() + counters.hand_overs.get(),
             preemptions: counters.preemptions.get(),
             steals: counters.steals.get(),
             failed_placements: counters.failed_placements.get(),
@@ -54,7 +54,7 @@ impl Host for Counted {
             idle_ns,
             timer_interrupts: counters.timer_interrupts.get(),
             one_shots: counters.one_shots.get(),
-            handoffs_taken: counters.handoffs_taken.get(),
+            handoffs_taken: counters.hand_overs.get() + counters.offers.get(),
             handoffs_missed: counters.handoffs_missed.get(),
             syscalls: counters.syscalls.get(),
         })

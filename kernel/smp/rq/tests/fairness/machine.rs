@@ -219,7 +219,7 @@ impl Machine {
         let hint = |c: CpuId| self.queues[c.index()].hint();
         let Some(victim) = balance::victim(cpu(thief), cpus, hint) else { return false };
         let mut source = self.queues[victim.index()].lock();
-        let Some(item) = source.look().to_steal(|_| true) else { return false };
+        let Some(item) = source.view().to_steal(|_| true) else { return false };
         let lag = source.send(item.0, cpu(thief), self.now_ns).unwrap();
         drop(source);
         let now_ns = self.now_ns;
@@ -240,7 +240,7 @@ impl Machine {
         let cpus = CpuSet::first_n(self.queues.len());
         let hint = |c: CpuId| self.queues[c.index()].hint();
         let surplus = match self.balances {
-            true => guard.look().surplus(now_ns, cpus, hint, |_, _| true),
+            true => guard.view().surplus(now_ns, cpus, hint, |_, _| core_sched::MayRun::Yes),
             false => None,
         };
         let moved = surplus.map(|s| (s, guard.send(s.item.0, s.to, now_ns).unwrap()));

@@ -1,0 +1,361 @@
+//! The machine under the scheduler's driver: CPUs, timers, interrupts and stacks as they are.
+//!
+//! The order of things is `kernel_dispatch`'s; here is what each of its steps does to the hardware, and
+//! the names under which the rest of the kernel reaches it.
+
+use crate::system::{self, the};
+use crate::thread::Thread;
+use crate::{enter, reaper, section, timers};
+use core::convert::Infallible;
+use core_sched::{Charge, CpuId, CpuSet, Error};
+use core_sched_policy::AnyPolicy;
+use core_thread::{Due, StateWord, ThreadKey};
+use kernel_arch::context::{self, Context};
+use kernel_arch::cpu::PerCpu;
+use kernel_arch::{apic, time};
+use kernel_dispatch::{self as dispatch, After, Machine, Record, Saw, WayOut};
+use smp_ipi::{IdleSet, Requests};
+use smp_rq::Node;
+
+/// This machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel;
+
+/// CPUs that announced they are idle.
+static IDLE: IdleSet = IdleSet::new();
+
+/// A CPU, as the scheduler knows it.
+pub type Cpu = dispatch::Cpu<Kernel>;
+/// The proof of running on a CPU, up to the next switch.
+pub type Here = dispatch::Here<Kernel>;
+
+impl Record for Thread {
+    #[inline(always)]
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    #[inline(always)]
+    fn state(&self) -> &StateWord {
+        &self.state
+    }
+}
+
+impl Machine for Kernel {
+    type Policy = AnyPolicy;
+    type Thread = Thread;
+    type Own = system::CpuOwn;
+    type Gone = Infallible;
+
+    #[inline(always)]
+    fn cpus(self) -> &'static [Cpu] {
+        the().cpus
+    }
+
+    #[inline(always)]
+    fn cpu_here(self) -> &'static Cpu {
+        the().here()
+    }
+
+    #[inline(always)]
+    fn idle_set(self) -> &'static IdleSet {
+        &IDLE
+    }
+
+    #[inline(always)]
+    fn online(self) -> CpuSet {
+        the().online
+    }
+
+    fn siblings(self, of: CpuId) -> CpuSet {
+        let Some(cpu) = the().cpu(of) else { return CpuSet::only(of) };
+        let core_of = |block: &PerCpu| (block.place().package, block.place().core);
+        let core = core_of(cpu.own.machine);
+        let is_sibling = |other: &&Cpu| core_of(other.own.machine) == core;
+        the().cpus.iter().filter(is_sibling).fold(CpuSet::only(of), |set, cpu| set.with(cpu.id()))
+    }
+
+    #[inline(always)]
+    fn thread(self, slot: u32) -> Option<&'static Thread> {
+        the().thread(slot)
+    }
+
+    #[inline(always)]
+    fn clock(self) -> u64 {
+        clock()
+    }
+
+    #[inline(always)]
+    fn arm(self, here: &Here, now_ns: u64, at_ns: u64) {
+        here.own().counters.one_shots.bump();
+        time::arm_from(now_ns, at_ns);
+    }
+
+    fn expire(self, here: &Here, now_ns: u64) {
+        timers::expire(here, now_ns);
+    }
+
+    fn next_deadline(self, here: &Here) -> Option<u64> {
+        timers::next(here)
+    }
+
+    fn send_ipi(self, to: &'static Cpu) {
+        apic::send_ipi(to.own.machine.apic_id());
+    }
+
+    fn serve(self, here: &Here, _: Requests) {
+        if here.current().is_none() {
+            here.own().machine.run_job();
+        }
+        reaper::step();
+    }
+
+    fn has_work(self, _: &Here) -> bool {
+        reaper::has_work()
+    }
+
+    fn let_interrupts_in(self) {
+        section::end("a preemption point");
+        kernel_arch::cpu::let_interrupts_in();
+        section::begin();
+    }
+
+    fn halt(self, _: Here) {
+        section::end("idle");
+        // Interrupts are off since before the look, and on for this one instruction.
+        kernel_arch::cpu::wait_for_interrupt();
+        section::begin();
+    }
+
+    fn relax(self, _: Here) {
+        kernel_arch::cpu::relax();
+    }
+
+    #[inline(always)]
+    fn switch(self, here: Here, next: Option<&'static Thread>, after: After, of: &'static Thread) {
+        section::end("a switch");
+        let to = context_of(&here, next);
+        let switched = match after {
+            After::Wait => context::switch_to(to, after_wait, of),
+            After::Requeue => context::switch_to(to, after_requeue, of),
+            After::End => context::switch_to(to, after_end, of),
+        };
+        if switched.is_err() {
+            system::defect("a claimed context cannot be switched to");
+        }
+    }
+
+    fn switch_for_good(
+        self,
+        here: Here,
+        next: Option<&'static Thread>,
+        of: &'static Thread,
+    ) -> Infallible {
+        section::end("the end of a thread");
+        let _wrong = context::end_and_switch_to(context_of(&here, next), after_end, of);
+        system::defect("a claimed context cannot be switched to")
+    }
+
+    fn leave_idle(self, here: Here, next: &'static Thread) {
+        section::end("the idle loop");
+        // Nothing follows from leaving the idle context.
+        let cpu: &'static PerCpu = here.own().machine;
+        if context::switch_to(next.machine.context(), |_, _: &PerCpu| {}, cpu).is_err() {
+            system::defect("a claimed context cannot be switched to");
+        }
+    }
+
+    fn timer_pass(self, _: Here, thread: &'static Thread) {
+        enter::timer_pass(thread);
+    }
+
+    fn reap(self, thread: &'static Thread) {
+        reaper::bury(thread);
+    }
+
+    #[inline(always)]
+    fn charge(self, thread: &'static Thread, charge: Charge) {
+        thread.charge(charge);
+    }
+
+    #[inline(always)]
+    fn saw(self, here: &Here, what: Saw<Thread>) {
+        let counters = &here.own().counters;
+        match what {
+            Saw::Waiting(count) => counters.runnable_max.raise_to(u64::from(count)),
+            Saw::Preempted => counters.preemptions.bump(),
+            Saw::Switched => counters.switches.bump(),
+            Saw::Stole(_) => counters.steals.bump(),
+            Saw::Balanced(_) => counters.balanced.bump(),
+            Saw::PlacedBusy => counters.failed_placements.bump(),
+            Saw::HandedOver => counters.hand_overs.bump(),
+            Saw::Offered => counters.offers.bump(),
+            Saw::HandOverMissed => counters.handoffs_missed.bump(),
+            Saw::SentIpi => counters.reschedule_sent.bump(),
+            Saw::SkippedIpi => counters.reschedule_skipped.bump(),
+            Saw::TimerFired => counters.timer_interrupts.bump(),
+            Saw::Halts => counters.idle_entries.bump(),
+            Saw::Locked(_)
+            | Saw::Glanced(_)
+            | Saw::Ready(_)
+            | Saw::Requeued(_)
+            | Saw::Queued(..)
+            | Saw::Runs(_)
+            | Saw::Exchanged
+            | Saw::PlacedElsewhere
+            | Saw::WokeEarly => {}
+        }
+    }
+
+    #[cold]
+    fn defect(self, what: &'static str) -> ! {
+        system::defect(what)
+    }
+
+    #[cold]
+    #[allow(clippy::panic, reason = "a defect of the kernel; going on would corrupt programs")]
+    fn refused(self, error: Error) -> ! {
+        panic!("kernel defect: a run queue refuses what the kernel asks of it: {error:?}")
+    }
+}
+
+#[inline(always)]
+fn context_of(here: &Here, next: Option<&'static Thread>) -> &'static Context {
+    match next {
+        Some(next) => next.machine.context(),
+        None => here.own().machine.idle(),
+    }
+}
+
+fn after_wait(_: &'static Context, thread: &'static Thread) {
+    dispatch::finish_switch(Kernel, After::Wait, thread);
+}
+
+fn after_requeue(_: &'static Context, thread: &'static Thread) {
+    dispatch::finish_switch(Kernel, After::Requeue, thread);
+}
+
+fn after_end(_: &'static Context, thread: &'static Thread) {
+    dispatch::finish_switch(Kernel, After::End, thread);
+}
+
+/// The clock; the system does not start without one.
+#[inline(always)]
+pub fn clock() -> u64 {
+    time::clock_ns()
+}
+
+/// The CPU this runs on.
+#[inline(always)]
+pub fn here() -> Here {
+    Here::now(Kernel)
+}
+
+/// What a CPU does when no thread is on it. Runs on the CPU's own stack, for good.
+pub fn idle() -> ! {
+    loop {
+        section::end("a turn of the idle loop");
+        dispatch::turn_of_idle(Kernel);
+    }
+}
+
+/// The timer's deadline has passed.
+pub fn timer(from_user: bool) {
+    if system::get().is_some() {
+        dispatch::timer(Kernel, from_user);
+        leave_interrupt(from_user);
+    }
+}
+
+/// Another CPU, or this one, asked for attention.
+pub fn interrupt(from_user: bool) {
+    if system::get().is_some() {
+        dispatch::interrupt(Kernel);
+        leave_interrupt(from_user);
+    }
+}
+
+/// The last thing before an interrupted thread goes on in user mode; at a preemption point it gives way
+/// when it goes on, and dies when it leaves.
+fn leave_interrupt(from_user: bool) {
+    if from_user && let Some(thread) = here().current() {
+        while dispatch::way_out(Kernel, thread) == WayOut::Again {}
+    }
+}
+
+/// The current thread, which has announced its wait, stops until it is woken.
+pub fn block(thread: &'static Thread) {
+    dispatch::block(Kernel, thread);
+}
+
+/// The current thread, which has announced its wait, stops, and `next`, whose wait was claimed, runs.
+#[inline(always)]
+pub fn hand_over(here: Here, thread: &'static Thread, next: &'static Thread) {
+    dispatch::hand_over(Kernel, here, thread, next);
+}
+
+/// A thread whose wait was claimed cannot run here and now: it is queued like any other.
+pub fn give_back(thread: &'static Thread) {
+    dispatch::give_back(Kernel, thread);
+}
+
+/// The current thread lets the first that waits run.
+#[inline(always)]
+pub fn yield_to_first(here: Here, thread: &'static Thread) {
+    dispatch::yield_to_first(Kernel, here, thread);
+}
+
+/// The current thread yields.
+pub fn yield_cpu(thread: &'static Thread) {
+    dispatch::yield_cpu(Kernel, here(), thread);
+}
+
+/// The current thread ends.
+pub fn end(thread: &'static Thread) -> ! {
+    match dispatch::end(Kernel, thread) {}
+}
+
+/// What a thread does last before it returns to user mode: those it owes the CPU to come first.
+#[inline(always)]
+pub fn before_user(here: Here, thread: &'static Thread) {
+    dispatch::before_user(Kernel, here, thread);
+}
+
+/// Whether the thread this CPU runs lets others go first before it returns to user mode.
+#[inline(always)]
+pub fn owes_the_cpu(here: &Here) -> bool {
+    dispatch::owes(here)
+}
+
+/// A preemption point in a long operation of the current thread, which holds no lock.
+pub fn breathe() {
+    dispatch::preemption_point(Kernel);
+}
+
+/// A new thread joins a queue.
+pub fn enqueue_new(thread: &'static Thread) {
+    dispatch::enqueue_new(Kernel, thread);
+}
+
+/// Kills the thread of that name.
+pub fn kill(thread: &'static Thread, key: ThreadKey) {
+    dispatch::kill(Kernel, thread, key.generation);
+}
+
+/// Ends a thread's wait. `directly` asks for it to run next on this CPU.
+#[inline]
+pub fn wake(thread: &'static Thread, due: Due, directly: bool) {
+    dispatch::wake(Kernel, thread, due.generation, due.ticket, directly);
+}
+
+/// Arms this CPU's timer.
+#[inline]
+pub fn arm(at_ns: u64) {
+    Kernel.arm(&here(), clock(), at_ns);
+}
+
+/// Asks something of this CPU.
+pub fn request_here(what: Requests) {
+    let here = here();
+    dispatch::request(Kernel, &here, here.id(), what);
+}
