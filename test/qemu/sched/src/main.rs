@@ -10,6 +10,7 @@
 
 mod hog;
 mod idle;
+mod passes;
 mod shares;
 mod wakes;
 
@@ -32,6 +33,7 @@ const SUITE: Suite<Program> = Suite::new(&[
     Test::new("sched.sleep_beside_hogs", wakes::sleep_beside_hogs),
     Test::new("sched.many_sleeps", wakes::many_sleeps),
     Test::new("sched.idle_cpu_wakes", wakes::idle_cpu_wakes),
+    Test::new("sched.yields_in_a_pass", passes::yields_in_a_pass),
     Test::new("sched.sleepers_cost_nothing", idle::sleepers_cost_nothing),
     Test::new("sched.idle_time", idle::idle_time),
     Test::new("sched.alone_no_timer", idle::alone_no_timer),
