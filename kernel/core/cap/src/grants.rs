@@ -9,6 +9,8 @@
 //! A facet made from a revocable facet falls with it: it takes the same grant.
 //!
 //! Looking at a grant takes no lock. Opening and revoking are called under the grants' lock.
+//!
+//! Decided in ADR 56.
 
 use abi_sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,6 @@
 //! The table: look-up, insert, release, facets, teardown.
+//!
+//! Decided in ADR 56.
 
 use core::marker::PhantomData;
 

@@ -16,6 +16,8 @@
 //! [`Table::abort`] at the receiver and by releasing the parcel's copies at the sender. Between
 //! 1 and 4 the sender's siblings may use the slots; one that releases or moves a slot first
 //! makes step 4 fail, as if it had come before the whole transfer.
+//!
+//! Decided in ADR 56.
 
 use abi_types::CapSlot;
 use abi_types::limits::MAX_TRANSFERS;

@@ -3,6 +3,8 @@
 //! A file declares them in notes ([`abi_types::Guards`]); the pages are within a segment and taken out
 //! of what is mapped. What is declared is kept with the process, to tell an overflow from any other
 //! fault.
+//!
+//! Decided in ADR 180.
 
 use core::fmt;
 use core::ops::Range;

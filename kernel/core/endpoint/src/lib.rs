@@ -22,6 +22,8 @@
 //! - CALL, RECV, RETURN, CANCEL and expiry take a bounded number of steps, independent of how
 //!   many wait; a receive also ends each expired call it passes.
 //! - An error changes nothing.
+//!
+//! Decided in ADR 57.
 #![no_std]
 
 mod end;

@@ -19,6 +19,8 @@
 //! - At exit a ledger is closed, which no new charge survives; then it only falls, and
 //!   [`Ledger::is_zero`], once true, stays true. Its record may serve another process when what
 //!   it lent has come back as well ([`Ledger::reopen`]).
+//!
+//! Decided in ADR 130.
 #![cfg_attr(not(loom), no_std)]
 
 mod charge;

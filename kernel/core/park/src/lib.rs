@@ -16,6 +16,8 @@
 //!   wake therefore wins over a timeout that fired but did not get there;
 //! - a waiter is named with the ticket of its wait ([`WaiterRef`]): a late timeout or cancel of
 //!   an earlier wait finds nothing.
+//!
+//! Decided in ADR 63.
 #![cfg_attr(not(loom), no_std)]
 
 mod admit;

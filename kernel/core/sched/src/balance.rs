@@ -7,6 +7,8 @@
 //! each run for less than a slice has none. When loads differ by no more than one thread, moving one only moves the crowd; done in
 //! turn, CPU after CPU and longest resident first, that is what gives every thread the same
 //! time.
+//!
+//! Decided in ADR 121.
 
 use crate::place::Situation;
 use crate::{CpuId, CpuSet, Hint, Ordered, Queue};

@@ -4,6 +4,8 @@
 //! pays for its own time, so two threads that only call each other give way when the slice they
 //! share ends, like one thread would. It is a preference: a target that cannot run at once is
 //! queued like any other.
+//!
+//! Decided in ADR 72.
 
 use crate::{Activity, DirectOffer, Enqueued, Entity, Error, HandedOff, Ordered, Queue};
 use core_sched_policy::{Lag, Policy};

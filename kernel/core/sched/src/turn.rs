@@ -4,6 +4,8 @@
 //! moves. [`Queue::turn`] says who that is; the caller gets hold of that thread, and
 //! [`Turn::take`] does what `requeue`, `pick` and `start` would do in turn, without what they
 //! would write down for each other. A turn that is dropped leaves everything as it was.
+//!
+//! Decided in ADR 152.
 
 use crate::{Activity, Entity, Entry, Error, Ordered, Queue, YieldedTo};
 use core_sched_policy::{Policy, QUANTUM_NS, Tag};

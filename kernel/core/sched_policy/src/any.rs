@@ -1,4 +1,6 @@
 //! The policy a queue is made with, chosen when the machine starts.
+//!
+//! Decided in ADR 123.
 
 use crate::{Eevdf, Policy, Share, Tag, VirtualTime, Weight, Wfq};
 

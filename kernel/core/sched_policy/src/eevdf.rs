@@ -12,6 +12,8 @@
 //! A patient class asks for several slices at once and lets the others go first: its request is
 //! eligible when it is owed all but the last slice of it. While nobody is eligible, whoever
 //! will be first runs.
+//!
+//! Decided in ADR 120.
 
 use crate::reciprocal::Reciprocal;
 use crate::{Policy, Share, Tag, VirtualTime, Weight};

@@ -5,6 +5,8 @@
 //! [`ThreadRef`] carries the same two numbers as its thread number and thread generation, and
 //! adds the process; the two convert without a table. A record knows its process, so a
 //! reference that names the wrong one is found out by [`ThreadKey::names`].
+//!
+//! Decided in ADR 55.
 
 use abi_types::{Pid, ThreadRef, Tid};
 

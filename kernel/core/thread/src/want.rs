@@ -9,6 +9,8 @@
 //! A number read may belong to a later wait than the state word did. Then the earlier wait is over,
 //! and the later one began after the look and counted the completion itself; a wake with the earlier
 //! ticket is refused.
+//!
+//! Decided in ADR 150.
 
 use abi_sync::atomic::{AtomicU32, Ordering};
 

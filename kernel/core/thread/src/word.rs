@@ -32,6 +32,8 @@
 //! The ticket numbers a thread's waits, so that a waker of an earlier wait is refused. It has
 //! 24 bits; a waker holds one only while its wait is registered, and what wakes a thread is a
 //! condition it looks at again, so even a number that came round would cost one extra look.
+//!
+//! Decided in ADRs 55 and 155.
 
 use core::fmt;
 

@@ -13,6 +13,8 @@
 //!   claimed it;
 //! - what a process may have armed is bounded by its [`Quota`], taken before the timer is armed
 //!   and given back by whoever takes it out; the timer remembers whether it holds a unit.
+//!
+//! Decided in ADR 63.
 #![cfg_attr(not(loom), no_std)]
 
 mod heap;

@@ -21,6 +21,8 @@
 //! A request that finds another pending at a CPU sends no interrupt: the drain that answers the
 //! other one either sees it too, or its poster sees that it is over. Requests of several CPUs
 //! overlap freely and none is lost.
+//!
+//! Decided in ADR 132.
 #![cfg_attr(not(loom), no_std)]
 
 mod cpu_set;

@@ -17,6 +17,8 @@
 //! - An error changes nothing. A success tells a visitor each piece that changed, in ascending
 //!   order, once; the caller then changes page tables, which cannot fail.
 //! - A region of a memory object pins it. Regions split and merge; count pins in pages.
+//!
+//! Decided in ADR 131.
 #![no_std]
 
 mod find;

@@ -4,6 +4,8 @@
 //! not come after all of them ends the kernel with both names, before it waits: an order that
 //! could lead to a deadlock is found the first time it happens, not the first time it locks up.
 //! Acquisitions are counted per class and CPU. In other builds none of this exists.
+//!
+//! Decided in ADR 134.
 
 /// What a lock protects. A CPU that holds a lock takes only locks of later classes; so of each
 /// class one at most.

@@ -9,6 +9,8 @@
 //! replaced by loom's mutex, which blocks where this one spins and so keeps them small.
 //!
 //! A lock can have a [`LockClass`]; checked builds then hold every CPU to the order of classes.
+//!
+//! Decided in ADR 62.
 #![no_std]
 
 mod class;

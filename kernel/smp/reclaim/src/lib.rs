@@ -11,6 +11,8 @@
 //! - references to reclaimable objects are taken and used between `enter` and `exit` of one CPU;
 //! - an object is unreachable for newcomers before its `Grace` is asked for;
 //! - [`Limbo`] keeps objects in order until their time comes, in fixed storage.
+//!
+//! Decided in ADR 64.
 #![cfg_attr(not(loom), no_std)]
 
 mod limbo;
