@@ -69,6 +69,8 @@ def conformance(name, areas, rows, proofs, done = []):
         done = done,
         rows = rows,
         tests = {label: " ".join(keys) for label, keys in tests.items()},
+        # What the tests are made of is nearly everything: //test/docs reads it.
+        visibility = ["//test/docs:__pkg__"],
     )
     native.sh_test(
         name = name + "_test",
