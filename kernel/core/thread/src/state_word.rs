@@ -11,10 +11,10 @@
 //!   before it woke is visible to the thread that goes on. `wake` therefore writes even if the
 //!   mark is there already, so that the second waker's work is visible as well.
 //! - `kill` (release) → any look at KILL (acquire): the cause of death is visible to the dying.
-//! - `begin_park` (acquire, release) ↔ `wake`: both the thread and its waker first publish,
-//!   then look: the thread publishes Parking and then looks at its condition, the waker
-//!   publishes the condition and then looks at the word. The condition's own lock orders the
-//!   two looks; that lock is why no stronger order is needed here.
+//! - `begin_park` ↔ `look` (both acquire and release): the thread publishes Parking and then
+//!   counts its completions; the poster publishes a completion and then writes the word without
+//!   changing it. Writes of one word have one order, so either the thread counts the completion
+//!   or the poster sees Parking. No lock takes part (`want.rs`, ADR 150).
 //! - `finish`, `recycle` (release) → `create` (acquire): a record is clean before its next use.
 
 use abi_sync::atomic::{AtomicU64, Ordering};
