@@ -496,7 +496,6 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
     ],
     "I8": [
-        "//kernel/core/endpoint:core_endpoint_test",
         "//kernel/core/sched:core_sched_table",
         "//test/qemu/ipc:slot_1d_checked",
         "//test/qemu/ipc:slot_1d_release",

@@ -2,9 +2,9 @@
 //!
 //! A [`Service`] is everything one process serves: its endpoints, the calls that wait at them
 //! or are being served, and its own threads that wait for calls. In here: matching, queues,
-//! reply tokens, limits, deadlines, cancellation, the end of any party, and the per-CPU
-//! [`HandoffSlot`]. Not in here: copying bytes, posting completions, waking threads, capability
-//! transfer, moving CPU time; the verdicts say when each is due.
+//! reply tokens, limits, deadlines, cancellation, the end of any party. Not in here: copying
+//! bytes, posting completions, waking threads, capability transfer, moving CPU time, which thread
+//! runs next (`core_sched`); the verdicts say when each is due.
 //!
 //! # Contract
 //!
@@ -28,7 +28,6 @@
 
 mod end;
 mod endpoint;
-mod handoff;
 mod invariants;
 mod queue;
 mod record;
@@ -38,7 +37,6 @@ mod store;
 mod verdict;
 
 pub use endpoint::{Endpoint, EndpointKey, Limits, Load};
-pub use handoff::{HandoffSlot, Offer, Taken};
 pub use record::{Call, CallKey, Donation, Record, RecvKey};
 pub use redeliver::{CallAgain, CallRejected, RecvAgain, RecvRejected};
 pub use service::{FoundCaller, FoundReceiver, Service};
