@@ -5,7 +5,7 @@ _Sources = provider(
     fields = {"files": "depset of source files of this workspace"},
 )
 
-_READ = ["bzl", "capnp", "md", "rs", "sh"]
+_READ = ["bzl", "capnp", "md", "rs", "sh", "txt"]
 
 def _is_read(file):
     return file.is_source and file.extension in _READ and file.owner.workspace_name == ""
