@@ -1,6 +1,6 @@
 //! Grants: one word by which every copy of a facet goes stale at once.
 //!
-//! Whoever hands out a revocable facet opens a grant and puts it into the capability. A copy
+//! The giver of a revocable facet opens a grant and puts it into the capability. A copy
 //! carries the grant along, into whichever table it goes. Revoking steps the grant's epoch;
 //! from then on no look-up through any copy succeeds, and nothing has to be searched for.
 //! Giving up the authority to revoke is a revocation: a grant nobody can end would never be
