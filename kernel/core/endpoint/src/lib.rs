@@ -1,4 +1,4 @@
-//! Endpoint IPC as a state machine: who waits for whom, and how each call ends, once.
+//! Endpoint IPC as a state machine: which caller and receiver meet, and how each call ends, once.
 //!
 //! A [`Service`] is everything one process serves: its endpoints, the calls that wait at them
 //! or are being served, and its own threads that wait for calls. In here: matching, queues,
