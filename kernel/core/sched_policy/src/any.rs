@@ -47,7 +47,7 @@ impl AnyPolicy {
         Self { kind, state: Eevdf::new(now) }
     }
 
-    /// Which it is.
+    /// The policy that was chosen when the queue was made.
     pub const fn kind(&self) -> PolicyKind {
         self.kind
     }
