@@ -15,7 +15,7 @@ use abi_types::{Pid, ThreadRef, Tid};
 /// Generation 0 is never given to a thread, so [`ThreadKey::NONE`] names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadKey {
-    /// The position.
+    /// The position of the thread's record.
     pub slot: u32,
     /// Which use of that position.
     pub generation: u32,
