@@ -1,4 +1,4 @@
-//! What a process's address space consists of: regions, who backs them, what may be done there.
+//! What a process's address space consists of: regions, what backs them, what may be done there.
 //!
 //! In here: [`PageRange`], user pages that are nobody else's; [`Regions`], the sorted list of
 //! regions with map, reserve, unmap, protect and find-free. Not in here: page tables, frames,
