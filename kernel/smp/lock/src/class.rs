@@ -44,7 +44,7 @@ mod checks {
     /// CPUs that are kept book of; on others nothing is checked.
     const CPUS: usize = 128;
 
-    /// What one CPU holds and has taken; touched by that CPU only, and read by whoever sums up.
+    /// What one CPU holds and has taken; touched by that CPU only, and read when counts are added up.
     #[repr(align(64))]
     struct Line {
         /// A bit per class.
