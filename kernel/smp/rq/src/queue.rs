@@ -55,7 +55,7 @@ pub struct QueueTurn<'g, 'n, P: Policy = AnyPolicy> {
 }
 
 impl<'n, P: Policy> QueueTurn<'_, 'n, P> {
-    /// Who is next.
+    /// The thread that is next; claimed before the turn is taken.
     #[inline(always)]
     pub fn node(&self) -> &'n Node {
         self.to
@@ -219,7 +219,7 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         handed
     }
 
-    /// Who is next if the current thread yields. Refused if it may be another's turn
+    /// The thread that is next if the current one yields. Refused if it may be another's turn
     /// ([`Error::OutOfTurn`]: the thread is to be requeued and [`next`](Self::next) to be asked), or
     /// if nobody waits ([`Error::NotHere`]).
     #[inline(always)]
@@ -288,7 +288,7 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
     }
 
     /// Whether it is time for this CPU to look for one with less to do; asked before a choice.
-    /// If so, `look().surplus(…)` says whom to [`send`](Self::send) where, up to
+    /// If so, `look().surplus(…)` says which thread to [`send`](Self::send) where, up to
     /// `MOVES_PER_LOOK` times.
     #[inline]
     pub fn look_due(&mut self, now_ns: u64) -> bool {
