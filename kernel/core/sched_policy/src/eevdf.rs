@@ -10,8 +10,8 @@
 //! within a slice: a thread that wakes during one is placed where the slice began.
 //!
 //! A patient class asks for several slices at once and lets the others go first: its request is
-//! eligible when it is owed all but the last slice of it. While nobody is eligible, whoever
-//! will be first runs.
+//! eligible when it is owed all but the last slice of it. While none is eligible, the first
+//! to become so runs.
 //!
 //! Decided in ADR 120.
 
