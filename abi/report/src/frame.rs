@@ -2,6 +2,8 @@
 //!
 //! Writing truncates text that is too long, so a record always fits; reading accepts nothing
 //! that writing could not have made.
+//!
+//! Decided in ADR 31.
 
 use crate::record::{ID_MAX, NAME_MAX, PATH_MAX, Record, TEXT_MAX, check_id};
 use crc::{CRC_32_ISCSI, Crc, NoTable};

@@ -17,6 +17,8 @@
 //! `cq_head` is the user's word. It counts only if it lies where an honest user's can, in the
 //! last `cq_entries` before the kernel's own tail; anywhere else it frees nothing. So a user
 //! who lies about it has at most `cq_entries` operations in flight, like everyone.
+//!
+//! Decided in ADR 51.
 
 use abi_sync::atomic::{AtomicU32, Ordering};
 use abi_types::{Cqe, RingBlock, RingFlags, RingWord, Status};

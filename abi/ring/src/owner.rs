@@ -19,6 +19,8 @@
 //!
 //! The generation counts hand-overs to a poller. It wraps after 2³² of them; a token would
 //! have to lie unused that long to be mistaken.
+//!
+//! Decided in ADR 52.
 
 use abi_sync::atomic::{AtomicU64, Ordering};
 

@@ -3,6 +3,8 @@
 //! A pass looks at the user's tail and at the user's completion head once, when it begins; from
 //! them and its own limit follows how many SQEs it may take. Each is read once. The head moves
 //! with each SQE or run of NOPs, not at the end: whatever stops the pass, what it took is taken.
+//!
+//! Decided in ADRs 51 and 171.
 
 use abi_sync::atomic::Ordering;
 use abi_types::limits::{RING_BATCH_SQPOLL, RING_BATCH_TIMER};

@@ -1,4 +1,6 @@
 //! Runs a model under one random schedule after the other; each has a number.
+//!
+//! Decided in ADR 159.
 
 use shuttle::rand::{RngCore, thread_rng};
 use shuttle::scheduler::RandomScheduler;

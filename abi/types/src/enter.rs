@@ -2,6 +2,8 @@
 //!
 //! `syscall` with the number in RAX and arguments in RDI and RSI; the result is in RAX, RCX
 //! and R11 are lost, everything else is kept.
+//!
+//! Decided in ADR 54.
 
 /// A timeout that never expires.
 pub const NEVER: u64 = u64::MAX;

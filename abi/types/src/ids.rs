@@ -23,7 +23,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(transparent)]
 pub struct Pid(pub u32);
 
-/// A thread number within its process.
+/// A thread number: the position of the thread's record, so unique in the whole system and not
+/// counted anew in each process (ADR 55); unique over time together with the thread generation.
 #[derive(
     Clone,
     Copy,
@@ -62,7 +63,7 @@ pub struct ThreadRef {
     pub pid: Pid,
     /// Which use of that process number.
     pub process_generation: u32,
-    /// The thread within the process.
+    /// The thread.
     pub tid: Tid,
     /// Which use of that thread number.
     pub thread_generation: u32,

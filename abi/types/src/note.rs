@@ -3,6 +3,8 @@
 //! A note is a header of three words, the name and the descriptor, each padded to the alignment of
 //! its segment (`PT_NOTE`), which is 4 or 8. Notes of other names mean nothing here; one of this name
 //! with a type that is not below is refused.
+//!
+//! Decided in ADR 180.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

@@ -3,6 +3,8 @@
 //! At entry: RDI the argument, RSI the thread number, RDX the process number, RCX the ring
 //! block's address, R8 the CapSet's address or 0, RSP the stack's top (16-byte aligned); all
 //! other registers and RFLAGS' status bits are zero, x87 and SSE are in their initial state.
+//!
+//! Decided in ADR 54.
 
 /// First address past user memory.
 pub const USER_END: u64 = 0x0000_7fff_ffff_f000;

@@ -14,6 +14,8 @@
 //! The completion queue has twice the entries of the submission queue. A CQE's inline slot has
 //! the CQE's position; an SQE names the inline slot it uses, because the slot stays in use until
 //! the operation completes while the SQE's own place is free as soon as it is consumed.
+//!
+//! Decided in ADR 50.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

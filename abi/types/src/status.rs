@@ -1,4 +1,6 @@
 //! How an operation ended.
+//!
+//! Decided in ADR 53.
 
 /// The status of a CQE: what happened on the way. What the service itself thought of the
 /// request is an exception, marked by [`Status::Exception`].

@@ -3,6 +3,8 @@
 //! Set up from the memory map in two steps: [`init`] places the allocator's bitmaps at the start of
 //! the first usable range that holds them (that carving is all the early allocation there is) and
 //! gives it all usable memory; [`crate::reclaim`] adds the loader's memory once nothing of it is in use.
+//!
+//! Decided in ADR 20.
 
 use crate::OutOfMemory;
 use core::arch::asm;

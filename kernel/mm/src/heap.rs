@@ -3,6 +3,8 @@
 //! `alloc` is built without infallible allocation, so running out reaches the caller as an error and
 //! nothing else. A page whose last slot is given back returns to the frame allocator: the heap
 //! holds no memory that is not in use, but for one empty page per class that would otherwise come and go.
+//!
+//! Decided in ADR 20.
 
 use crate::frames::{self, OwnedFrames};
 use core::alloc::{GlobalAlloc, Layout};

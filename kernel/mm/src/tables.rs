@@ -3,6 +3,8 @@
 //! Built once from the memory map and the image's boundaries, then changed only to map and unmap
 //! stacks and devices in their windows. User address spaces copy the upper half of the root; its
 //! entries exist from the start and never change (invariant PT-2).
+//!
+//! Decided in ADR 24.
 
 use crate::OutOfMemory;
 use crate::frames::{self, OwnedFrames};

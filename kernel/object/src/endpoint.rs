@@ -42,3 +42,67 @@ impl<H: Host> Server for Endpoint<'_, H> {
         self.0.load().ok_or_else(|| refuse(ExceptionKind::Disconnected, "the endpoint is gone"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schema_wire::NoResult;
+
+    struct Service {
+        minted: Option<CapSlot>,
+        badge: u64,
+        load: Option<LoadResults>,
+    }
+
+    impl Host for Service {
+        fn mint(&mut self, badge: u64) -> Option<CapSlot> {
+            self.badge = badge;
+            self.minted
+        }
+        fn revoke(&mut self, badge: u64) -> u32 {
+            self.badge = badge;
+            3
+        }
+        fn load(&self) -> Option<LoadResults> {
+            self.load
+        }
+    }
+
+    const GONE: Service = Service { minted: None, badge: 0, load: None };
+
+    #[test]
+    fn a_facet_is_told_by_slot_and_generation() {
+        let mut service = Service { minted: Some(CapSlot::new(0xffff, 7)), ..GONE };
+        let minted =
+            Endpoint(&mut service).mint_facet(MintFacetParams { badge: 9, interface_id: 1 });
+        assert_eq!(minted, Ok(MintFacetResults { facet_index: 0xffff, facet_generation: 7 }));
+        assert_eq!(service.badge, 9);
+    }
+
+    #[test]
+    fn revoking_goes_by_badge_and_says_how_many_there_were() {
+        let mut service = GONE;
+        let revoked = Endpoint(&mut service).revoke_facets(RevokeFacetsParams { badge: 5 });
+        assert_eq!((revoked, service.badge), (Ok(RevokeFacetsResults { revoked: 3 }), 5));
+    }
+
+    #[test]
+    fn the_load_is_the_hosts() {
+        let load = LoadResults { queued: 1, queue_limit: 2, in_flight: 3, in_flight_limit: 4 };
+        let mut service = Service { load: Some(load), ..GONE };
+        assert_eq!(Endpoint(&mut service).load(), Ok(load));
+    }
+
+    #[test]
+    fn no_room_is_overloaded_and_no_endpoint_disconnected() {
+        let params = MintFacetParams { badge: 9, interface_id: 1 };
+        let minted = Endpoint(&mut { GONE }).mint_facet(params).map(|_| ());
+        let load = Endpoint(&mut { GONE }).load().map(|_| ());
+        for (answer, kind) in
+            [(minted, ExceptionKind::Overloaded), (load, ExceptionKind::Disconnected)]
+        {
+            let Err(NoResult::Exception(exception)) = answer else { panic!("accepted") };
+            assert_eq!(exception.kind(), kind);
+        }
+    }
+}

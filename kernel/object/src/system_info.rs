@@ -31,3 +31,40 @@ impl<H: Host> Server for SystemInfo<'_, H> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schema_wire::{Message, NoResult};
+
+    /// A machine whose only CPU is number 0.
+    struct One;
+
+    impl Host for One {
+        fn machine(&self) -> Machine {
+            // No bytes are a message with every field at its default.
+            let nothing: MachineResults = Message::new(&[]).unwrap().get().unwrap();
+            Machine { cpus: 1, ..nothing.machine }
+        }
+        fn cpu(&self, cpu: u32) -> Option<CpuCounters> {
+            let nothing: CpuResults = Message::new(&[]).unwrap().get().unwrap();
+            (cpu == 0).then_some(CpuCounters { switches: 5, ..nothing.counters })
+        }
+    }
+
+    #[test]
+    fn the_machine_and_its_cpus_are_the_hosts() {
+        assert_eq!(SystemInfo(&One).machine().map(|results| results.machine.cpus), Ok(1));
+        let seen = SystemInfo(&One).cpu(CpuParams { cpu: 0 });
+        assert_eq!(seen.map(|results| results.counters.switches), Ok(5));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_invalid_argument() {
+        let Err(NoResult::Exception(exception)) = SystemInfo(&One).cpu(CpuParams { cpu: 1 }) else {
+            panic!("accepted")
+        };
+        assert_eq!(exception.kind(), ExceptionKind::InvalidArgument);
+        assert!(exception.message().contains("numbered from 0"));
+    }
+}

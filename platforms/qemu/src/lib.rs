@@ -5,6 +5,8 @@
 //! because a KVM device node may exist and not work.
 //!
 //! Pure: no file is opened and no process started here.
+//!
+//! Decided in ADR 32.
 
 mod machine;
 mod shell;

@@ -6,6 +6,8 @@
 //!
 //! One thread's own; methods borrow it for their time only, so clients, services and writers of
 //! one thread share it by reference.
+//!
+//! Decided in ADR 81.
 
 use core::cell::RefCell;
 

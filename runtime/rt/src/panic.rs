@@ -6,6 +6,8 @@
 //!
 //! A library that runs code on stacks of its own says with [`on_stacks_of`] how a report from there
 //! finds the thread's ring, and what is said of whoever panicked.
+//!
+//! Decided in ADR 82.
 
 use core::fmt::{self, Write};
 use core::panic::PanicInfo;

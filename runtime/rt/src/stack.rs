@@ -2,6 +2,8 @@
 //!
 //! [`stacks!`](crate::stacks) makes them, and a note in the program's file that names their guards:
 //! pages the kernel does not map, so that an overflow ends the process at once and writes nowhere.
+//!
+//! Decided in ADR 180.
 
 use core::cell::UnsafeCell;
 use core::ops::Range;

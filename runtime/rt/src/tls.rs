@@ -2,6 +2,8 @@
 //!
 //! The kernel makes the first thread's. Where the template is, the program reads from its own file's
 //! headers, which the linker puts into the first segment.
+//!
+//! Decided in ADR 166.
 
 /// Bytes from the thread pointer on, as the kernel makes them for the first thread: the self pointer,
 /// and room beside it.

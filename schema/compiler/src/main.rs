@@ -8,6 +8,8 @@
 //!
 //! and once `modules.rs`, which declares them all, and `layout.txt`, the numbering and layout
 //! of everything as text, for a golden test ([`layout`]).
+//!
+//! Decided in ADR 65.
 
 mod emit;
 mod layout;

@@ -15,6 +15,8 @@
 //! - [`Exception`] is the answer that is not a result.
 //!
 //! Allocates nothing and never panics, whatever the bytes are.
+//!
+//! Decided in ADR 66.
 #![no_std]
 
 mod answer;

@@ -1,4 +1,6 @@
 //! Lists in messages, without an allocator: read where they are, written from a slice.
+//!
+//! Decided in ADR 133.
 
 use core::fmt;
 

@@ -6,6 +6,8 @@
 //! ```json
 //! { "c9e9…": { "null_entry": { "median": 120, "min": 118 } } }
 //! ```
+//!
+//! Decided in ADR 83.
 
 use std::collections::BTreeMap;
 

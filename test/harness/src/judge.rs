@@ -4,6 +4,8 @@
 //! has two classes: a test failure (the guest did something wrong) and an infrastructure
 //! failure (the run itself cannot be trusted: no QEMU, a killed one, an exit code no guest
 //! writes, damaged records).
+//!
+//! Decided in ADR 30.
 
 use crate::ledger::{Broken, Case, Ledger, State};
 use crate::transcript::{Count, Event, Told};

@@ -5,6 +5,8 @@
 //! every test has, so "everything else goes on" is part of each verdict. Records are sent then, in
 //! the manifest's order; the plan is sent before anything starts, so that a run that never ends is
 //! missing outcomes.
+//!
+//! Decided in ADR 145.
 #![no_std]
 #![no_main]
 

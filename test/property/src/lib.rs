@@ -23,6 +23,8 @@
 //!   the command that does, and leaves the line among the test's outputs.
 //!
 //! No BUILD file can name proptest itself; `platforms/rust.bzl` refuses it.
+//!
+//! Decided in ADR 158.
 
 mod file;
 mod kept;

@@ -2,6 +2,8 @@
 //!
 //! Tables are found and checked by `core_firmware` and interpreted by the `acpi` crate's types.
 //! A table is read only where the memory map has firmware memory (invariant FW-1).
+//!
+//! Decided in ADR 22.
 
 use crate::boot::{Handover, MemoryKind};
 use crate::paging;

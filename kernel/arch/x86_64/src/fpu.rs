@@ -5,6 +5,8 @@
 //! registers hold always belongs to the thread it runs.
 //!
 //! Intel SDM vol. 1, 13.1 to 13.11. The area's size comes from CPUID; a CPU without XSAVE uses FXSAVE.
+//!
+//! Decided in ADR 27.
 
 use crate::cpu::Features;
 use core::arch::asm;

@@ -3,6 +3,8 @@
 //! They are linked by name because the machine's code lies below theirs. The macros give each
 //! function its exact type, so a wrong one does not compile, and make it possible for crates that
 //! may not contain `unsafe` to define a symbol.
+//!
+//! Decided in ADR 21.
 
 use crate::boot::Handover;
 use crate::cpu::PerCpu;

@@ -1,6 +1,8 @@
 //! One CPU ends the run: it claims the report and stops all others.
 //!
 //! No lock is taken: any lock may be held by a CPU that is stopped or by the failing code itself.
+//!
+//! Decided in ADR 23.
 
 use crate::cpu::{self, CpuState};
 use crate::trap::TrapFrame;

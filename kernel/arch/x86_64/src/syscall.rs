@@ -11,6 +11,8 @@
 //! user's own fault. NMI, machine check and debug exceptions in the instructions that
 //! run with the user's stack or base are taken on stacks of their own that look at the base
 //! (`trap/entry.rs`).
+//!
+//! Decided in ADR 26.
 
 use crate::cpu::{ENTRY_STACK_OFFSET, KERNEL_CODE, USER_CODE, USER_DATA, USER_STACK_OFFSET};
 use crate::hooks;

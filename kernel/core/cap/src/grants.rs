@@ -1,6 +1,6 @@
 //! Grants: one word by which every copy of a facet goes stale at once.
 //!
-//! Whoever hands out a revocable facet opens a grant and puts it into the capability. A copy
+//! The giver of a revocable facet opens a grant and puts it into the capability. A copy
 //! carries the grant along, into whichever table it goes. Revoking steps the grant's epoch;
 //! from then on no look-up through any copy succeeds, and nothing has to be searched for.
 //! Giving up the authority to revoke is a revocation: a grant nobody can end would never be
@@ -9,6 +9,8 @@
 //! A facet made from a revocable facet falls with it: it takes the same grant.
 //!
 //! Looking at a grant takes no lock. Opening and revoking are called under the grants' lock.
+//!
+//! Decided in ADR 56.
 
 use abi_sync::atomic::{AtomicU32, Ordering};
 

@@ -11,7 +11,7 @@
 //!   lock and changed under its own.
 //! - Storage comes from outside: a power of two of [`Slot`]s, of which `limit` may be in use.
 //! - A slot is charged to the process that owns the table before the operation that fills it.
-//! - What leaves the table comes out in a verdict, once: whoever gets it runs the object's
+//! - What leaves the table comes out in a verdict, once: its receiver runs the object's
 //!   release rule. An error changes nothing.
 //! - The object type is a name (a pointer or key with a generation), copied freely; holding a
 //!   reference count for each copy in a table is the caller's part, at the moments the

@@ -5,7 +5,7 @@ use crate::Grant;
 /// A capability: an object, the mark its calls carry, and the grant it falls with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap<O> {
-    /// The object's name.
+    /// What the capability is to: the kernel's name for the object, copied freely.
     pub object: O,
     /// What an endpoint's server sees on calls through this facet; 0 on an unmarked one.
     pub badge: u64,

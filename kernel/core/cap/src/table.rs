@@ -1,4 +1,6 @@
 //! The table: look-up, insert, release, facets, teardown.
+//!
+//! Decided in ADR 56.
 
 use core::marker::PhantomData;
 
@@ -43,7 +45,7 @@ pub enum CapError {
 pub enum InsertError {
     /// Every slot the process may use is in use.
     Full,
-    /// The process is ending.
+    /// The table was closed because its process is ending; nothing enters it any more.
     Closed,
 }
 
@@ -60,7 +62,7 @@ pub enum FacetError {
     Insert(InsertError),
 }
 
-/// A capability that has left its slot. Whoever gets it runs the object's release rule, once.
+/// A capability that has left its slot. The caller runs the object's release rule, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Released<O>(pub Cap<O>);
@@ -202,7 +204,7 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
         Ok(self.fill_reserved(index, cap))
     }
 
-    /// Empties a slot. The slot's name is stale from here on, whoever kept it.
+    /// Empties a slot. The slot's name is stale from here on, wherever a copy of it is kept.
     pub fn release(&mut self, name: CapSlot) -> Result<Released<O>, CapError> {
         let cap = *self.get(name)?;
         self.put_free(name.index());

@@ -16,6 +16,8 @@
 //! [`Table::abort`] at the receiver and by releasing the parcel's copies at the sender. Between
 //! 1 and 4 the sender's siblings may use the slots; one that releases or moves a slot first
 //! makes step 4 fail, as if it had come before the whole transfer.
+//!
+//! Decided in ADR 56.
 
 use abi_types::CapSlot;
 use abi_types::limits::MAX_TRANSFERS;
@@ -36,18 +38,18 @@ pub enum Mode {
 /// One line of a message's transfer list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The sender's slot.
+    /// The slot in the sender's table, as the message names it.
     pub slot: CapSlot,
-    /// Copy or move.
+    /// Whether the sender keeps its own.
     pub mode: Mode,
 }
 
 /// One capability on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<O> {
-    /// Where it comes from.
+    /// The line of the list it was asked for by: the departure empties that slot if it is a move.
     pub from: Request,
-    /// The capability.
+    /// What the slot held when the list was checked.
     pub cap: Cap<O>,
 }
 
@@ -60,7 +62,7 @@ pub struct Parcel<O> {
 }
 
 impl<O: Copy> Parcel<O> {
-    /// How many.
+    /// How many capabilities are on their way: slots the receiver needs.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -93,7 +95,7 @@ pub struct Arrived {
 }
 
 impl Arrived {
-    /// The receiver's slots.
+    /// Slots of the receiver's table, by which the message names them to it.
     pub fn slots(&self) -> &[CapSlot] {
         self.slots.get(..self.count as usize).unwrap_or(&self.slots)
     }
@@ -115,19 +117,19 @@ pub enum TransferError {
     TooMany,
     /// The slot is empty, stale or revoked.
     Unusable {
-        /// The line.
+        /// Its position in the list, from 0.
         line: u32,
         /// What is wrong with it.
         error: CapError,
     },
     /// The object's interface is not one that can be passed on.
     NotTransferable {
-        /// The line.
+        /// Its position in the list, from 0.
         line: u32,
     },
     /// A moved slot stands in the list more than once.
     MovedTwice {
-        /// The later line.
+        /// The position of the second mention, from 0.
         line: u32,
     },
 }

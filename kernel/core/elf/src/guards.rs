@@ -3,6 +3,8 @@
 //! A file declares them in notes ([`abi_types::Guards`]); the pages are within a segment and taken out
 //! of what is mapped. What is declared is kept with the process, to tell an overflow from any other
 //! fault.
+//!
+//! Decided in ADR 180.
 
 use core::fmt;
 use core::ops::Range;
@@ -25,32 +27,32 @@ const FIRST_STACK: abi_types::Guards = abi_types::Guards {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guards(ArrayVec<abi_types::Guards, { limits::GUARDS }>);
 
-/// An address is in a guard.
+/// The stack whose guard an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// Below the first thread's stack.
     First {
-        /// Bytes of that stack.
+        /// Bytes of that stack, without the guard.
         bytes: u64,
     },
     /// Below one of the stacks a file declares together.
     Declared {
         /// Its number, from 1 on.
         stack: u64,
-        /// How many there are.
+        /// How many stacks the declaration has.
         count: u64,
-        /// Bytes of each.
+        /// Bytes of each of them, without the guard.
         bytes: u64,
     },
 }
 
 impl Guards {
-    /// No guards.
+    /// The declarations of a file that has none; the first thread's guard is there all the same.
     pub const fn new() -> Self {
         Self(ArrayVec::new_const())
     }
 
-    /// What was declared.
+    /// The declarations, as they are in the file's notes, by ascending address.
     pub fn declared(&self) -> &[abi_types::Guards] {
         &self.0
     }

@@ -16,7 +16,7 @@ const HEADER_BYTES: usize = 64;
 /// Bytes of an ELF64 program header.
 const ENTRY_BYTES: usize = 56;
 
-/// A checked executable.
+/// An executable every field of which was found sound: what it says can be mapped as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image<'a> {
     entry: u64,
@@ -26,7 +26,7 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Checks a file.
+    /// Checks a file from its first byte to its last header; each fault has an error of its own.
     pub fn parse(file: &'a [u8]) -> Result<Self, Error> {
         let header = file_header(file)?;
         let headers = program_headers(file, &header)?;

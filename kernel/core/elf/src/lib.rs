@@ -12,6 +12,8 @@
 //! Section headers and symbols are not looked at, nor notes that are not the system's own: nothing
 //! that runs depends on them. Allocates nothing, never panics; time is linear in program headers and
 //! notes.
+//!
+//! Decided in ADR 80.
 #![no_std]
 
 mod error;

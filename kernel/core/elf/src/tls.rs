@@ -45,7 +45,7 @@ impl Tls<'_> {
     /// The distance from data to thread pointer is the linker's: it compiled it into every
     /// access.
     pub const fn layout(&self) -> TlsLayout {
-        // What parse() accepts is far from overflow; whoever fills the fields by hand gets a
+        // What parse() accepts is far from overflow; fields that were filled by hand give a
         // block that is at least as large.
         let memory_size =
             if self.memory_size < limits::TLS_BYTES { self.memory_size } else { limits::TLS_BYTES };

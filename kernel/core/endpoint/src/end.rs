@@ -10,8 +10,8 @@ use crate::store::Store;
 use crate::verdict::{CallEnd, DrainVerdict, Ended, NotFound};
 
 impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R, S, E> {
-    /// Closes an endpoint: whoever waits at it is disconnected. Calls that are being served
-    /// can still be answered. At most as many visits as its limits allow to wait.
+    /// Closes an endpoint: callers and receivers that wait there are disconnected. Calls that are
+    /// being served can still be answered. At most as many visits as its limits allow to wait.
     pub fn close(
         &mut self,
         key: EndpointKey,

@@ -36,7 +36,7 @@ pub struct Load {
 
 /// The record of an endpoint.
 ///
-/// Receivers and callers never wait at the same time: whoever comes second is matched.
+/// Receivers and callers never wait at the same time: the second to come is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Odd while open, and stepped when it opens and when it closes: a key holds an odd one,

@@ -1,10 +1,10 @@
-//! Endpoint IPC as a state machine: who waits for whom, and how each call ends, once.
+//! Endpoint IPC as a state machine: which caller and receiver meet, and how each call ends, once.
 //!
 //! A [`Service`] is everything one process serves: its endpoints, the calls that wait at them
 //! or are being served, and its own threads that wait for calls. In here: matching, queues,
-//! reply tokens, limits, deadlines, cancellation, the end of any party, and the per-CPU
-//! [`HandoffSlot`]. Not in here: copying bytes, posting completions, waking threads, capability
-//! transfer, moving CPU time; the verdicts say when each is due.
+//! reply tokens, limits, deadlines, cancellation, the end of any party. Not in here: copying
+//! bytes, posting completions, waking threads, capability transfer, moving CPU time, which thread
+//! runs next (`core_sched`); the verdicts say when each is due.
 //!
 //! # Contract
 //!
@@ -22,11 +22,12 @@
 //! - CALL, RECV, RETURN, CANCEL and expiry take a bounded number of steps, independent of how
 //!   many wait; a receive also ends each expired call it passes.
 //! - An error changes nothing.
+//!
+//! Decided in ADR 57.
 #![no_std]
 
 mod end;
 mod endpoint;
-mod handoff;
 mod invariants;
 mod queue;
 mod record;
@@ -36,7 +37,6 @@ mod store;
 mod verdict;
 
 pub use endpoint::{Endpoint, EndpointKey, Limits, Load};
-pub use handoff::{HandoffSlot, Offer, Taken};
 pub use record::{Call, CallKey, Donation, Record, RecvKey};
 pub use redeliver::{CallAgain, CallRejected, RecvAgain, RecvRejected};
 pub use service::{FoundCaller, FoundReceiver, Service};

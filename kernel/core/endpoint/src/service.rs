@@ -98,7 +98,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         Self { records, endpoints, first_free, is_closed: false, drained: 0, parties }
     }
 
-    /// Opens an endpoint.
+    /// Opens an endpoint in the first free place; its key is stale once it is closed.
     pub fn open(&mut self, limits: Limits) -> Result<EndpointKey, CreateError> {
         if self.is_closed {
             return Err(CreateError::Closed);
@@ -230,7 +230,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         Some((receiver, ReplyToken::new(index, record.generation)))
     }
 
-    /// A call was made.
+    /// Gives a call to the longest waiting receiver, or queues it.
     #[inline]
     pub fn call(
         &mut self,
@@ -333,7 +333,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         Ok(RecvVerdict::Waiting(RecvKey { index: key.index, generation: key.generation }))
     }
 
-    /// Who waits for the answer to this call: `None` if nobody does any more. For checks and
+    /// The caller that waits for the answer: `None` if it has gone. For checks and
     /// copies before [`reply`](Self::reply), which alone decides.
     #[inline]
     pub fn caller_of(&self, token: ReplyToken) -> Result<Option<&C>, StaleToken> {

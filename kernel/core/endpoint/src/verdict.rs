@@ -13,7 +13,7 @@ pub enum CallVerdict<R> {
     Deliver {
         /// The receiver, first in its queue.
         to: R,
-        /// What its RETURN names.
+        /// The name by which its RETURN answers this call.
         token: ReplyToken,
     },
     /// The call waits; arm its deadline, if it has one.
@@ -54,10 +54,10 @@ pub enum RecvVerdict<C> {
         badge: u64,
         /// Its deadline, 0 for none.
         deadline_ns: u64,
-        /// What RETURN names.
+        /// The name by which RETURN answers this call.
         token: ReplyToken,
     },
-    /// The receive waits.
+    /// The receive waits; its pending operation keeps this key.
     Waiting(RecvKey),
 }
 
@@ -86,7 +86,7 @@ impl RecvError {
 pub enum ReplyVerdict<C> {
     /// Give the donation back, if there is one, then complete the caller.
     Complete {
-        /// The caller.
+        /// The party that made the call, and waits.
         caller: C,
         /// What came along with its call.
         donation: Option<Donation>,
@@ -102,7 +102,7 @@ pub struct StaleToken;
 /// Why a RETURN with THEN_RECV is refused; neither half was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyThenRecvError {
-    /// The token is stale.
+    /// No call with this token is being served: see [`StaleToken`](crate::StaleToken).
     StaleToken,
     /// The receive is not possible.
     Recv(RecvError),
@@ -113,7 +113,7 @@ pub enum ReplyThenRecvError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct CallEnd<C> {
-    /// The caller.
+    /// The party that made the call.
     pub caller: C,
     /// What came along with its call.
     pub donation: Option<Donation>,
@@ -157,16 +157,16 @@ pub enum CreateError {
 pub enum Ended<C, R> {
     /// A call completes with this status.
     Call {
-        /// How it ended, and whom to tell.
+        /// The caller to complete, and what came along with its call.
         end: CallEnd<C>,
-        /// With what.
+        /// The status of its completion.
         status: Status,
     },
     /// A receive completes with this status.
     Recv {
         /// The receiver.
         receiver: R,
-        /// With what.
+        /// The status of its completion.
         status: Status,
     },
 }

@@ -21,11 +21,11 @@ struct Entry {
 /// Why nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChargeError {
-    /// The process is ending.
+    /// The account was closed because its process is ending.
     Closed,
     /// The line has less left than asked for.
     Exhausted {
-        /// The line.
+        /// The line that has too little.
         line: Line,
         /// How many were asked for.
         wanted: u32,
@@ -39,7 +39,7 @@ pub enum ChargeError {
 pub struct Unsettled;
 
 impl Ledger {
-    /// An account without charges.
+    /// An open account with these limits and nothing charged.
     #[cfg(not(loom))]
     pub const fn new(profile: &Profile) -> Self {
         const fn entry(profile: &Profile, line: Line) -> Entry {
@@ -56,7 +56,7 @@ impl Ledger {
         }
     }
 
-    /// An account without charges.
+    /// An open account with these limits and nothing charged.
     #[cfg(loom)]
     pub fn new(profile: &Profile) -> Self {
         let entry =
@@ -93,7 +93,7 @@ impl Ledger {
     }
 
     /// Whether nothing is charged. Asked after [`close`](Self::close), a `true` is final, and
-    /// whoever sees it comes after everything that was done before each release.
+    /// comes after everything that was done before each release.
     pub fn is_zero(&self) -> bool {
         self.lines.iter().all(|entry| entry.word.settled().used == 0)
     }

@@ -3,12 +3,12 @@
 //! In here: [`Profile`], the limits of a process; [`Ledger`], the account over them;
 //! [`Reservation`] and [`Charge`], the two values by which anything is ever counted; [`Loan`],
 //! what a spawner gives a child out of its own account. Not in here: what a slot, a record or a
-//! page is, who gives it out, and where ledgers are kept.
+//! page is, where it comes from, and where ledgers are kept.
 //!
 //! # Contract
 //!
-//! - Whoever allocates for a process reserves first, allocates, commits, and then makes the
-//!   thing visible. A reservation that is dropped on the way leaves no trace; so several of them
+//! - An allocation for a process is reserved first, then made, then committed, and only then
+//!   visible. A reservation that is dropped on the way leaves no trace; so several of them
 //!   taken one after the other with `?` are all or nothing.
 //! - A charge is kept beside what it pays for and released after that was given back. It knows
 //!   its ledger, its line and its amount, cannot be copied, and is consumed by its release:
@@ -19,6 +19,8 @@
 //! - At exit a ledger is closed, which no new charge survives; then it only falls, and
 //!   [`Ledger::is_zero`], once true, stays true. Its record may serve another process when what
 //!   it lent has come back as well ([`Ledger::reopen`]).
+//!
+//! Decided in ADR 130.
 #![cfg_attr(not(loom), no_std)]
 
 mod charge;

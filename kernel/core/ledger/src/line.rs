@@ -1,6 +1,6 @@
 //! The lines of an account, as values and as types.
 
-/// What is counted.
+/// A resource that is counted, one line of every account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Line {
     /// Slots of the capability table.
@@ -47,7 +47,7 @@ mod sealed {
 
 /// A line as a type, so that a charge cannot be released to another line.
 pub trait Counted: sealed::Sealed {
-    /// The line.
+    /// The same as a value.
     const LINE: Line;
 }
 

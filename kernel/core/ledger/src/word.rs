@@ -57,7 +57,7 @@ impl Purpose {
 }
 
 /// One line. Relaxed throughout but for one pair: what is given back is given back after its
-/// last use ([`give`](Self::give)), and who takes it or sees that all of it is back
+/// last use ([`give`](Self::give)), and taking it or seeing that all of it is back
 /// ([`take`](Self::take), [`settled`](Self::settled)) comes after that.
 #[derive(Debug)]
 pub(crate) struct Word(AtomicU64);

@@ -12,6 +12,8 @@
 //!   client grants name an endpoint that exists.
 //!
 //! Allocates nothing, never panics; time and stack are bounded by the limits in [`limits`].
+//!
+//! Decided in ADR 67.
 #![no_std]
 
 mod check;

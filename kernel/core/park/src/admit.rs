@@ -1,4 +1,4 @@
-//! Who may park and unpark where.
+//! Admission of PARK and UNPARK: a park space in the slot, an aligned word.
 
 /// What the slot holds that an operation names as its park space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

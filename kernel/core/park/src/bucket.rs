@@ -19,7 +19,7 @@ pub struct Bucket {
 #[must_use = "a parked thread has to block, the others complete at once"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
-    /// It waits.
+    /// The word is as expected: the thread is linked and waits.
     Waiting {
         /// Names this wait for a timeout or a cancel.
         waiter: WaiterRef,
@@ -48,7 +48,7 @@ pub enum ParkError<E> {
 /// What an unpark came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unparked {
-    /// Waiters taken out.
+    /// Waiters taken out, each to be completed as woken.
     pub woken: u32,
     /// Keys looked at: what the bucket's sharing cost.
     pub probes: u32,

@@ -1,4 +1,4 @@
-//! Parked threads: who waits at which address, in order of arrival.
+//! Parked threads: the waiters of each address, in order of arrival.
 //!
 //! Waiters hash into buckets by [`Key`]. A bucket holds one ring of waiters per key, and chains
 //! the first waiter of each ring; so the first of a key is found by looking at the keys of one
@@ -11,11 +11,13 @@
 //!   order between threads is asked of them, the locks give that;
 //! - the compare of a park is made inside [`Bucket::park`], under the same lock as the wakes: a
 //!   wake that follows a change of the word finds the waiter or the waiter sees the change;
-//! - a waiter leaves its bucket once. Whoever takes it out (`unpark`, or `unlink` for timeout,
-//!   cancel and exit) has claimed it and completes it, with the [`Outcome`] it stands for. A
+//! - a waiter leaves its bucket once. Taking it out (`unpark`, or `unlink` for timeout,
+//!   cancel and exit) is claiming it: the claimer completes it, with its own [`Outcome`]. A
 //!   wake therefore wins over a timeout that fired but did not get there;
 //! - a waiter is named with the ticket of its wait ([`WaiterRef`]): a late timeout or cancel of
 //!   an earlier wait finds nothing.
+//!
+//! Decided in ADR 63.
 #![cfg_attr(not(loom), no_std)]
 
 mod admit;

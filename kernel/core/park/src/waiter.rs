@@ -3,15 +3,15 @@
 use crate::Key;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// No waiter.
+/// The end of a chain.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One wait of one waiter; a later wait of the same waiter has another ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaiterRef {
-    /// The cell's position.
+    /// The position of the thread's cell in the table.
     pub index: u32,
-    /// Which of its waits.
+    /// The number of the wait there; a name with an earlier one finds nothing.
     pub ticket: u32,
 }
 
@@ -36,7 +36,7 @@ pub struct Waiter {
     first: AtomicU32,
 }
 
-/// A link.
+/// The position of a neighbour, or [`NONE`].
 #[derive(Debug)]
 pub(crate) struct Index(AtomicU32);
 

@@ -4,9 +4,11 @@
 //! cannot be counted on to look around: with one runnable thread it takes no slice interrupt.
 //! So it is the crowded CPU that looks for a CPU with less to do, when it chooses what to run
 //! and a slice has passed since the last look. Not only at slice ends: a crowd of threads that
-//! each run for less than a slice has none. When loads differ by no more than one thread, moving one only moves the crowd; done in
-//! turn, CPU after CPU and longest resident first, that is what gives every thread the same
-//! time.
+//! each run for less than a slice has none. When loads differ by no more than one thread, moving
+//! one only moves the crowd; done in turn, CPU after CPU and longest resident first, that is what
+//! gives every thread the same time.
+//!
+//! Decided in ADR 121.
 
 use crate::place::Situation;
 use crate::{CpuId, CpuSet, Hint, MayRun, Ordered, Queue};

@@ -13,7 +13,7 @@ impl CpuId {
         if number < MAX_CPUS { Some(Self(number as u8)) } else { None }
     }
 
-    /// The number.
+    /// The number, as a position in a table of all CPUs.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -84,12 +84,12 @@ impl CpuSet {
         Self(self.0 & !other.0)
     }
 
-    /// How many.
+    /// How many CPUs are in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// The lowest.
+    /// The CPU with the lowest number.
     #[inline]
     pub const fn first(self) -> Option<CpuId> {
         if self.0 == 0 { None } else { Some(CpuId(self.0.trailing_zeros() as u8)) }

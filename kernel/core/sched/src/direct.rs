@@ -4,6 +4,8 @@
 //! pays for its own time, so two threads that only call each other give way when the slice they
 //! share ends, like one thread would. It is a preference: a target that cannot run at once is
 //! queued like any other.
+//!
+//! Decided in ADR 72.
 
 use crate::{Activity, DirectOffer, Enqueued, Entity, Error, HandedOff, Ordered, Queue};
 use core_sched_policy::{Lag, Policy};
@@ -117,7 +119,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     /// The current thread blocks and `to` takes its seat, while nobody else waits.
     ///
     /// Without competitors a thread is served as fast as virtual time passes: it is owed nothing
-    /// and owes nothing when it stops, and whoever takes over starts where virtual time stands.
+    /// and owes nothing when it stops, and its successor starts where virtual time stands.
     /// So there is nothing to work out but the accounts.
     #[inline(always)]
     fn pass_seat(

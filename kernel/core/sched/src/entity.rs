@@ -3,7 +3,7 @@
 use crate::{CpuId, Error};
 use core_sched_policy::{Lag, Share, VirtualTime};
 
-/// Who pays for running time.
+/// What running time is charged to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Authority {
     /// The thread's own account: it runs by its weight.
@@ -21,7 +21,7 @@ pub enum Authority {
 /// Where a thread is, as far as queues are concerned; each value has exactly one owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Activity {
-    /// In no queue: blocked, throttled or not started. Owned by whoever claims its wake.
+    /// In no queue: blocked, throttled or not started. Owned by the first to claim its wake.
     #[default]
     Resting,
     /// In its home CPU's order.
@@ -77,13 +77,13 @@ pub struct Entity {
 pub struct Snapshot {
     /// Weight and class as last applied.
     pub share: Share,
-    /// Time it ran.
+    /// Time it ran, up to its last stop.
     pub runtime_ns: u64,
     /// The same, scaled by its weight at the time; never moved by wakes or migration.
     pub virtual_runtime_ns: u64,
     /// Times it gave the CPU up to wait.
     pub voluntary_blocks: u64,
-    /// Times its slice ended.
+    /// Times it was put back because its slice ended or a more urgent thread came.
     pub preemptions: u64,
     /// Time it was runnable and did not run.
     pub runnable_accumulated_ns: u64,
@@ -106,19 +106,19 @@ impl Entity {
         self.share
     }
 
-    /// Where it is.
+    /// Which queue, slot or CPU owns it, as far as scheduling goes.
     #[inline]
     pub fn activity(&self) -> Activity {
         self.activity
     }
 
-    /// Who pays when it runs.
+    /// What its running time is charged to.
     #[inline]
     pub fn authority(&self) -> Authority {
         self.authority
     }
 
-    /// The counters.
+    /// The counters as they stand; the open interval of a running thread is not in them.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             share: self.share,
@@ -148,8 +148,8 @@ impl Entity {
         self.wants_another
     }
 
-    /// Names who pays from now on. Refused while it runs: the open interval belongs to the old
-    /// authority; `Queue::charge` closes it and names the new one in one step.
+    /// Charges its time to another authority from now on. Refused while it runs: the open interval
+    /// belongs to the old authority; `Queue::charge` closes it and names the new one in one step.
     pub fn set_authority(&mut self, authority: Authority) -> Result<(), Error> {
         match self.activity {
             is @ Activity::Running => Err(Error::Activity { is }),

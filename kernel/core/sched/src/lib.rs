@@ -4,11 +4,11 @@
 //! arguments; an operation answers with a verdict that says what must happen on the machine.
 //!
 //! What is here:
-//! - [`Entity`], the scheduling state of one thread, and who may change it;
+//! - [`Entity`], the scheduling state of one thread, changed by its queue alone;
 //! - [`Queue`], one CPU's queue: order, current thread, direct hand-over slot, accounts. It is
 //!   generic over [`Ordered`], the sorted set that holds the waiting threads (an intrusive tree
 //!   in `kernel/smp/rq`), and over the ordering policy of `core_sched_policy`;
-//! - [`place`]: where a woken or new thread goes; [`balance`]: whom an idle CPU takes work
+//! - [`place`]: where a woken or new thread goes; [`balance`]: which CPU an idle one takes work
 //!   from, and when a busy one gives some away.
 //!
 //! Contract:

@@ -34,10 +34,10 @@ impl Entry {
 /// by [`Entry::early_order`]. Insertion, removal and the search for the first take O(log n) and
 /// allocate nothing.
 ///
-/// An item is a handle; it is in at most one set at a time. Whoever implements this makes sure
+/// An item is a handle; it is in at most one set at a time. An implementation makes sure
 /// that an entry never changes while its item is inside.
 pub trait Ordered {
-    /// Names a thread.
+    /// The handle of a thread, as the queue's owner knows it.
     type Item: Copy + Eq;
 
     /// Puts an item in. The queue never inserts one that is in a set already.
@@ -70,7 +70,7 @@ pub trait Ordered {
         self.insert(item, entry);
     }
 
-    /// The first item.
+    /// The item to be chosen next: the first eligible one, else the first of the others.
     fn first(&self) -> Option<(Self::Item, Entry)>;
 
     /// The item after `item`, which is in this set.

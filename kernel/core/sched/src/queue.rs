@@ -1,4 +1,4 @@
-//! One CPU's queue: who waits, who runs, where virtual time and the slice stand.
+//! One CPU's queue: the waiting threads, the current one, virtual time and the slice.
 //!
 //! Joining, choosing and leaving without having run are here; how the current thread stops is
 //! in `stop.rs`, the direct slot in `direct.rs`.
@@ -265,7 +265,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         self.direct.map(|(item, _)| item)
     }
 
-    /// Where virtual time stands.
+    /// The queue's virtual time now; means nothing to another queue.
     #[inline]
     pub fn virtual_now(&self) -> VirtualTime {
         self.policy.virtual_now()
@@ -386,7 +386,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         self.enter(entity);
     }
 
-    /// No longer a competitor.
+    /// Takes a thread's weight out of the competition: it stops, or leaves the queue.
     #[inline(always)]
     pub(crate) fn withdraw(&mut self, entity: &Entity) {
         let weight = entity.share.weight();
@@ -394,7 +394,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         self.policy.left(entity.start, weight);
     }
 
-    /// No longer anything.
+    /// Takes a thread's weight out for good; virtual time takes over what it had in advance.
     pub(crate) fn end(&mut self, entity: &mut Entity) {
         let weight = entity.share.weight();
         self.policy.ended(entity.start, weight, self.load);
@@ -429,7 +429,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         self.seat(item, entity, tag, now_ns);
     }
 
-    /// Writes down who is current.
+    /// Makes `item` the current thread, in the books alone.
     #[inline(always)]
     pub(crate) fn seat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
         self.current = Some(Current {
@@ -442,7 +442,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         });
     }
 
-    /// Writes down who is current in the place of another.
+    /// Makes `item` current in the place of another, writing only what differs.
     #[inline(always)]
     pub(crate) fn reseat(&mut self, item: O::Item, entity: &Entity, tag: Tag, now_ns: u64) {
         if let Some(current) = &mut self.current {

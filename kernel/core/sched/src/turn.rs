@@ -1,9 +1,11 @@
 //! A yield in one step: the current thread and the first that waits change places.
 //!
-//! Whoever yields goes behind the first that waits, so it is known who runs next before anybody
-//! moves. [`Queue::turn`] says who that is; the caller gets hold of that thread, and
+//! A yielding thread goes behind the first that waits, so the next one is known before anything
+//! moves. [`Queue::turn`] names it; the caller gets hold of that thread, and
 //! [`Turn::take`] does what `requeue`, `pick` and `start` would do in turn, without what they
 //! would write down for each other. A turn that is dropped leaves everything as it was.
+//!
+//! Decided in ADR 152.
 
 use crate::{Activity, Entity, Entry, Error, Ordered, Queue, YieldedTo};
 use core_sched_policy::{Policy, QUANTUM_NS, Tag};
@@ -20,12 +22,12 @@ pub struct Turn<'q, P, O: Ordered> {
 }
 
 impl<P: Policy, O: Ordered> Queue<P, O> {
-    /// Who is next if the current thread yields. `activity` says where that one is; `None` if it
-    /// is not the caller's to run.
+    /// The thread that is next if the current one yields. `activity` says where that one is; `None`
+    /// if it is not the caller's to run.
     ///
-    /// [`Error::NotHere`] if nobody waits. [`Error::OutOfTurn`] if there is more to it than who is
-    /// first: the direct slot has a target, the current thread's share is to change, or the policy
-    /// asks for more than who finishes first. Then the ordinary way decides.
+    /// [`Error::NotHere`] if nothing waits. [`Error::OutOfTurn`] if the first is not certain to be
+    /// next: the direct slot has a target, the current thread's share is to change, or the policy
+    /// does not go by the earliest finish alone. Then the ordinary way decides.
     #[inline(always)]
     pub fn turn(
         &mut self,
@@ -53,7 +55,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
 }
 
 impl<P: Policy, O: Ordered> Turn<'_, P, O> {
-    /// Who is next.
+    /// The thread that is next; the caller claims it before it takes the turn.
     #[inline(always)]
     pub fn item(&self) -> O::Item {
         self.to

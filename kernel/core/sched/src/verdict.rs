@@ -6,7 +6,7 @@ use core_sched_policy::Lag;
 /// Whether a thread the order offers may run here now; the caller's veto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MayRun {
-    /// Yes.
+    /// It may: start it.
     Yes,
     /// Not this moment, for a reason that passes by itself: leave it where it is.
     Later,
@@ -21,17 +21,17 @@ pub enum Refusal {
     Throttled,
     /// This CPU is not one of its CPUs: it is placed again.
     Elsewhere,
-    /// It is to die.
+    /// It was killed: it is ended instead of run.
     Dead,
 }
 
-/// Running time that ended.
+/// An interval of running, closed: each stop of a thread gives one.
 #[must_use = "time that ran has to be charged to its authority"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Who pays.
+    /// The account it goes to.
     pub authority: Authority,
-    /// How much.
+    /// Its length.
     pub elapsed_ns: u64,
 }
 
@@ -60,7 +60,7 @@ pub enum Requeue {
 #[must_use = "time that ran has to be charged to its authority"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requeued {
-    /// What it ran.
+    /// The interval from its start to this stop.
     pub charge: Charge,
 }
 
@@ -68,7 +68,7 @@ pub struct Requeued {
 #[must_use = "time that ran has to be charged to its authority"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// What it ran.
+    /// The interval from its start to this stop.
     pub charge: Charge,
 }
 
@@ -89,7 +89,7 @@ pub enum Pick<I> {
     Refused {
         /// The thread.
         item: I,
-        /// Why.
+        /// What has to be done with it.
         why: Refusal,
     },
     /// The direct slot's target cannot be run directly; call `settle_direct` and pick again.
@@ -99,7 +99,7 @@ pub enum Pick<I> {
     },
 }
 
-/// A thread is current.
+/// A chosen thread is current and may be switched to.
 #[must_use = "the slice has to be armed"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started {
@@ -111,7 +111,7 @@ pub struct Started {
 #[must_use = "time that ran has to be charged, the slice has to be armed"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct YieldedTo {
-    /// What the first thread ran.
+    /// The interval of the thread that stopped.
     pub charge: Charge,
     /// When the slice of the second ends.
     pub slice_end_ns: u64,
@@ -121,7 +121,7 @@ pub struct YieldedTo {
 #[must_use = "time that ran has to be charged, the slice has to be armed"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandedOff {
-    /// What the first thread ran.
+    /// The interval of the thread that stopped.
     pub charge: Charge,
     /// When the slice the two share ends; `None` while nobody else waits.
     pub slice_end_ns: Option<u64>,

@@ -1,4 +1,6 @@
 //! The policy a queue is made with, chosen when the machine starts.
+//!
+//! Decided in ADR 123.
 
 use crate::{Eevdf, Policy, Share, Tag, VirtualTime, Weight, Wfq};
 
@@ -45,7 +47,7 @@ impl AnyPolicy {
         Self { kind, state: Eevdf::new(now) }
     }
 
-    /// Which it is.
+    /// The policy that was chosen when the queue was made.
     pub const fn kind(&self) -> PolicyKind {
         self.kind
     }

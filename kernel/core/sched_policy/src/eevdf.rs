@@ -1,17 +1,19 @@
 //! Earliest eligible virtual deadline first.
 //!
-//! Virtual time is the mean of where the competitors stand, weighted: whoever stands behind it
-//! is owed service, whoever stands ahead has had too much. A request is eligible once virtual
+//! Virtual time is the mean of where the competitors stand, weighted: a competitor behind it
+//! is owed service, one ahead of it has had too much. A request is eligible once virtual
 //! time has reached the place where it starts; of the eligible requests the one that ends
 //! first runs. A request that has become eligible stays so until it is served, however far its
 //! owner has got with it.
 //!
 //! Virtual time is brought up to date when the running one is charged and when one is chosen, not
-//! within a slice: whoever wakes during one is placed where the slice began.
+//! within a slice: a thread that wakes during one is placed where the slice began.
 //!
 //! A patient class asks for several slices at once and lets the others go first: its request is
-//! eligible when it is owed all but the last slice of it. While nobody is eligible, whoever
-//! will be first runs.
+//! eligible when it is owed all but the last slice of it. While none is eligible, the first
+//! to become so runs.
+//!
+//! Decided in ADR 120.
 
 use crate::reciprocal::Reciprocal;
 use crate::{Policy, Share, Tag, VirtualTime, Weight};

@@ -1,8 +1,8 @@
-//! The arithmetic of fair scheduling: who is owed service, and in which order.
+//! The arithmetic of fair scheduling: how much service is owed, and in which order.
 //!
 //! Nothing here knows threads, CPUs or queues. A queue keeps one [`Policy`] value (its virtual
-//! time) and gives it the [`Share`] of whoever joins, runs or leaves; the policy answers with
-//! the place on the virtual time line where the entity's next service starts and ends.
+//! time) and gives it the [`Share`] of each entity that joins, runs or leaves; the policy answers
+//! with the place on the virtual time line where the entity's next service starts and ends.
 //!
 //! Two policies: [`Wfq`], where the earliest virtual finish runs, and [`Eevdf`], where it has to
 //! be eligible first. [`AnyPolicy`] is the one of them that was chosen when the machine started.

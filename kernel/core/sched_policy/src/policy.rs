@@ -19,14 +19,14 @@ pub struct Tag {
 /// can keep them. What a policy does not say is answered as weighted fair queueing does: every
 /// request is eligible, and the earliest finish runs.
 pub trait Policy {
-    /// Whether a queue with one competitor is the same to this policy whoever that is, so that
-    /// the seat can pass from one to another without virtual time having to know.
+    /// Whether a queue with one competitor is the same to this policy whichever thread it is, so
+    /// that the seat can pass from one to another without virtual time having to know.
     #[inline]
     fn is_idle_lag_zero(&self) -> bool {
         false
     }
 
-    /// Whether whoever finishes first is the one to run, always: every request is eligible, and
+    /// Whether the earliest finish always runs: every request is eligible, and
     /// neither [`choosing`](Self::choosing) nor [`served`](Self::served) changes anything.
     #[inline]
     fn orders_by_finish_alone(&self) -> bool {

@@ -56,7 +56,7 @@ impl Share {
         }
     }
 
-    /// The weight.
+    /// How large the share is, relative to others.
     #[inline]
     pub const fn weight(&self) -> Weight {
         self.weight
@@ -68,7 +68,7 @@ impl Share {
         self.kind == other.kind
     }
 
-    /// The class.
+    /// How soon the thread wants to run once it can.
     #[inline]
     pub const fn class(&self) -> LatencyClass {
         self.class

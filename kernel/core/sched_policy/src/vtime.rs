@@ -1,4 +1,6 @@
 //! Virtual time of one queue, and lag, the only thing that travels between queues.
+//!
+//! Decided in ADR 60.
 
 /// A point on one queue's virtual time line, in ns; wraps, and is compared by distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -29,7 +29,7 @@ impl Weight {
         Ok(Self(number))
     }
 
-    /// The number.
+    /// The plain number, as programs and manifests give it.
     pub const fn get(self) -> u16 {
         self.0
     }

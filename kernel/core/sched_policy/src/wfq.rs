@@ -1,5 +1,7 @@
 //! Weighted fair queueing: the earliest virtual finish runs, virtual time is the start tag of
-//! whoever is in service.
+//! the thread in service.
+//!
+//! Decided in ADR 60.
 
 use crate::reciprocal::Reciprocal;
 use crate::{Policy, Share, Tag, VirtualTime, Weight};

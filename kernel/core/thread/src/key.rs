@@ -5,6 +5,8 @@
 //! [`ThreadRef`] carries the same two numbers as its thread number and thread generation, and
 //! adds the process; the two convert without a table. A record knows its process, so a
 //! reference that names the wrong one is found out by [`ThreadKey::names`].
+//!
+//! Decided in ADR 55.
 
 use abi_types::{Pid, ThreadRef, Tid};
 
@@ -13,7 +15,7 @@ use abi_types::{Pid, ThreadRef, Tid};
 /// Generation 0 is never given to a thread, so [`ThreadKey::NONE`] names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadKey {
-    /// The position.
+    /// The position of the thread's record.
     pub slot: u32,
     /// Which use of that position.
     pub generation: u32,

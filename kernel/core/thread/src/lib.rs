@@ -1,13 +1,14 @@
 //! A thread's identity, its state word, and the rules of its end.
 //!
 //! In here: [`ThreadKey`], the kernel's name of a thread; [`Word`] and [`StateWord`], the one
-//! 64-bit word that says who owns a thread and decides every race about it; [`Want`], how many
-//! completions end its wait; [`Lifecycle`], who may join and when the record's charge ends; [`Roster`], when the last thread ends the
-//! process. Not in here: stacks, queues, registers, the join's completion, anything a CPU does.
+//! 64-bit word that names a thread's owner and decides every race about it; [`Want`], how many
+//! completions end its wait; [`Lifecycle`], joins, and when the record's charge ends;
+//! [`Roster`], when the last thread ends the process. Not in here: stacks, queues, registers, the
+//! join's completion, anything a CPU does.
 //!
 //! # Contract
 //!
-//! - [`StateWord`] is called from any CPU without a lock; each operation says who may call it.
+//! - [`StateWord`] is called from any CPU without a lock; each operation names its caller.
 //! - [`Lifecycle`] and [`Roster`] are called under the lock of the process's thread table.
 //! - An operation returns a verdict, which says what its caller must do next and is done by
 //!   nobody else. An error changes nothing.

@@ -21,7 +21,7 @@
 
 use crate::ThreadKey;
 
-/// Who waits for a thread's end, and the mark its completion carries.
+/// The joiner of a thread, and the mark its completion carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joiner {
     /// The waiting thread.
@@ -199,7 +199,7 @@ impl Lifecycle {
         Ok(ReleaseVerdict { ends_charge: !self.is_charged() })
     }
 
-    /// A handle is copied.
+    /// Counts one more handle: the thread is detached when the last is released.
     pub fn add_handle(&mut self) -> Result<(), LifecycleError> {
         if self.handles == 0 {
             return Err(LifecycleError::NoHandle);

@@ -48,7 +48,7 @@ pub enum RosterError {
 }
 
 impl Roster {
-    /// A process without threads.
+    /// The roster of a process whose first thread has not been admitted.
     pub const fn new() -> Self {
         Self { live: 0, ended_with: None }
     }
@@ -63,7 +63,7 @@ impl Roster {
         self.ended_with.is_some()
     }
 
-    /// A thread is added.
+    /// Counts one more thread, unless the process is ending.
     pub fn admit(&mut self) -> Result<(), RosterError> {
         if self.is_closed() {
             return Err(RosterError::Closed);

@@ -11,10 +11,10 @@
 //!   before it woke is visible to the thread that goes on. `wake` therefore writes even if the
 //!   mark is there already, so that the second waker's work is visible as well.
 //! - `kill` (release) → any look at KILL (acquire): the cause of death is visible to the dying.
-//! - `begin_park` (acquire, release) ↔ `wake`: both the thread and its waker first publish,
-//!   then look: the thread publishes Parking and then looks at its condition, the waker
-//!   publishes the condition and then looks at the word. The condition's own lock orders the
-//!   two looks; that lock is why no stronger order is needed here.
+//! - `begin_park` ↔ `look` (both acquire and release): the thread publishes Parking and then
+//!   counts its completions; the poster publishes a completion and then writes the word without
+//!   changing it. Writes of one word have one order, so either the thread counts the completion
+//!   or the poster sees Parking. No lock takes part (`want.rs`, ADR 150).
 //! - `finish`, `recycle` (release) → `create` (acquire): a record is clean before its next use.
 
 use abi_sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +60,7 @@ impl StateWord {
         Word::from_bits(self.0.load(Ordering::Acquire))
     }
 
-    /// The value now, after what the caller wrote before it: whoever changes the word next, the
+    /// The value now, after what the caller wrote before it: the next to change the word, the
     /// thread that announces a wait above all, sees that.
     #[inline]
     pub fn look(&self) -> Word {
@@ -99,7 +99,7 @@ impl StateWord {
     /// for those that every call takes.
     #[inline(always)]
     fn swap(&self, now: Word, next: Word) -> bool {
-        // AcqRel: the module's text names the partners. Relaxed: who fails looks again.
+        // AcqRel: the module's text names the partners. Relaxed: a caller that fails looks again.
         self.0
             .compare_exchange(now.to_bits(), next.to_bits(), Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
@@ -135,7 +135,7 @@ impl StateWord {
         self.transition(|word| word.resume().map(|next| (next, ())))
     }
 
-    /// Claims a picked thread. By whoever took it out of its queue or slot; a name that is out
+    /// Claims a picked thread. By the CPU that took it out of its queue or slot; a name that is out
     /// of date is refused here, whatever the queue said.
     #[inline]
     pub fn dispatch(&self, generation: u32) -> Result<DispatchVerdict, Stale> {
@@ -179,7 +179,7 @@ impl StateWord {
         self.transition(Word::commit_park)
     }
 
-    /// Ends the wait with that ticket. By anyone who made its condition true.
+    /// Ends the wait with that ticket. By the waker, once it has made the condition true.
     #[inline]
     pub fn wake(&self, generation: u32, ticket: Ticket) -> Result<WakeVerdict, Stale> {
         self.transition(|word| word.wake(generation, ticket))

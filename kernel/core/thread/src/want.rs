@@ -1,6 +1,6 @@
 //! How many completions a thread waits for, beside its state word.
 //!
-//! The thread announces a number, begins to park, and counts again; who posts a completion looks at
+//! The thread announces a number, begins to park, and counts again; the poster of a completion looks at
 //! the state word, then at the number. No lock orders the two. The state word does: `begin_park` and
 //! [`look`](StateWord::look) both write it, so one of them comes first. If it is the look, the thread
 //! sees the completion when it counts; if it is the announcement, the poster sees the wait, and the
@@ -9,6 +9,8 @@
 //! A number read may belong to a later wait than the state word did. Then the earlier wait is over,
 //! and the later one began after the look and counted the completion itself; a wake with the earlier
 //! ticket is refused.
+//!
+//! Decided in ADR 150.
 
 use abi_sync::atomic::{AtomicU32, Ordering};
 
@@ -19,13 +21,13 @@ use crate::word::{Stale, Ticket};
 #[derive(Debug, Default)]
 pub struct Want(AtomicU32);
 
-/// A wait that has what it wanted: to be woken, by the one who found it.
+/// A wait that has what it wanted: its finder wakes the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the thread waits for this"]
 pub struct Due {
     /// The thread's generation.
     pub generation: u32,
-    /// The wait.
+    /// The number of the wait; a wake with it is refused once that wait is over.
     pub ticket: Ticket,
 }
 
@@ -50,7 +52,7 @@ impl Want {
         self.0.store(count, Ordering::Relaxed);
     }
 
-    /// The wait that `count` completions end, if the thread is in one. By who posted the last of
+    /// The wait that `count` completions end, if the thread is in one. By the poster of the last of
     /// them.
     #[inline]
     pub fn due(&self, state: &StateWord, count: u32) -> Option<Due> {

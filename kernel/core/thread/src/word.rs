@@ -9,17 +9,17 @@
 //!  generation  │  ticket    │0│INSIDE│PENDING│KILL│ state
 //! ```
 //!
-//! Who owns a thread in each state, and so may move it on:
+//! The owner of a thread in each state, who may move it on:
 //!
 //! | state | owner | registers |
 //! |---|---|---|
 //! | Free, Retired | the allocator of records | none |
 //! | New | its creator | being made up |
-//! | Runnable | whoever made it so, until it is published in one place; then that place | in memory |
+//! | Runnable | the CPU that made it so, until it is published in one place; then that place | in memory |
 //! | Running | the CPU it runs on | in that CPU |
 //! | Parking | the CPU whose stack it still is, then the next context there | on the way |
 //! | Parked | nobody: the first waker or killer takes it | in memory |
-//! | Dead | whoever made it so, until it is finalised | none |
+//! | Dead | the CPU that made it so, until it is finalised | none |
 //!
 //! KILL is sticky until the record is recycled. PENDING exists in Parking only. Parked never
 //! carries either: they keep it from being entered, and setting KILL there claims the thread.
@@ -32,6 +32,8 @@
 //! The ticket numbers a thread's waits, so that a waker of an earlier wait is refused. It has
 //! 24 bits; a waker holds one only while its wait is registered, and what wakes a thread is a
 //! condition it looks at again, so even a number that came round would cost one extra look.
+//!
+//! Decided in ADRs 55 and 155.
 
 use core::fmt;
 
@@ -93,7 +95,7 @@ const GENERATION_FIELD: u64 = u64::MAX << GENERATION_SHIFT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale;
 
-/// An operation was called by someone who does not own the thread: a defect of the kernel.
+/// An operation was called by another than the thread's owner: a defect of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misuse {
     /// The state the thread was in.
@@ -176,7 +178,7 @@ pub enum RequeueVerdict {
     Finalise,
 }
 
-/// What whoever picked a thread does next.
+/// What the CPU that picked a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum DispatchVerdict {

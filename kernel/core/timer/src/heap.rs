@@ -35,9 +35,9 @@ pub struct Cancelled {
 #[must_use = "it expires only once"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// Which.
+    /// The timer's position in the table.
     pub index: u32,
-    /// When it was due.
+    /// The deadline it was armed with; not later than the time that was asked about.
     pub deadline_ns: u64,
     /// A unit of the process's quota is to be given back.
     pub charged: bool,
@@ -135,13 +135,13 @@ impl DeadlineQueue {
         timers.get(self.root as usize).map(Timer::deadline_ns)
     }
 
-    /// Timers armed here.
+    /// How many timers are armed in this queue.
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether none is.
+    /// Whether no timer is armed in this queue.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

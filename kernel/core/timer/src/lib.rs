@@ -9,10 +9,12 @@
 //!   only so. Cells are plain words in atomics, because queues share them;
 //! - deadlines are absolute monotonic ns. A timer expires once, at the first look at or after
 //!   its deadline, never before; equal deadlines expire in the order they were armed;
-//! - a timer is armed in at most one queue. Whoever takes it out (`pop_expired` or `cancel`) has
-//!   claimed it;
+//! - a timer is armed in at most one queue. Taking it out (`pop_expired` or `cancel`) is
+//!   claiming it;
 //! - what a process may have armed is bounded by its [`Quota`], taken before the timer is armed
 //!   and given back by whoever takes it out; the timer remembers whether it holds a unit.
+//!
+//! Decided in ADR 63.
 #![cfg_attr(not(loom), no_std)]
 
 mod heap;

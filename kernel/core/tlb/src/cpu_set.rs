@@ -15,7 +15,7 @@ impl CpuSet {
         Self(bits)
     }
 
-    /// As bits.
+    /// Bit `n` for CPU `n`.
     pub const fn bits(self) -> u128 {
         self.0
     }

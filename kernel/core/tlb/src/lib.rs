@@ -1,12 +1,13 @@
 //! When no CPU can still use a translation that was taken away.
 //!
-//! In here: who has an address space loaded ([`Residents`]), which flushes each CPU was asked
-//! for and has done ([`Shootdown`]), and the value that says when a flush is over ([`Token`]).
+//! In here: the CPUs that have an address space loaded ([`Residents`]), which flushes each was
+//! asked for and has done ([`Shootdown`]), and the value that says when a flush is over
+//! ([`Token`]).
 //! Not in here: page tables, CR3, interrupts, the frames that wait.
 //!
 //! # Contract
 //!
-//! Who takes translations away
+//! A CPU that takes translations away
 //! 1. asks for room ([`Shootdown::begin`]), which is refused before anything has changed;
 //! 2. changes the tables, under the address space's lock;
 //! 3. posts the request ([`Permit::post`]), still under the lock, flushes itself where the
@@ -21,6 +22,8 @@
 //! A request that finds another pending at a CPU sends no interrupt: the drain that answers the
 //! other one either sees it too, or its poster sees that it is over. Requests of several CPUs
 //! overlap freely and none is lost.
+//!
+//! Decided in ADR 132.
 #![cfg_attr(not(loom), no_std)]
 
 mod cpu_set;

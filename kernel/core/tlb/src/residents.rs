@@ -44,7 +44,7 @@ impl Residents {
         }
     }
 
-    /// Who has it loaded, for whoever has changed the tables.
+    /// The CPUs that have it loaded, asked after the tables were changed.
     #[inline]
     pub(crate) fn look(&self) -> CpuSet {
         // The changer's half of the pair with the fence in `enter`: tables changed, fence, look.
@@ -55,7 +55,7 @@ impl Residents {
         CpuSet::from_bits(u128::from(low) | u128::from(high) << WORD)
     }
 
-    /// Who has it loaded, as a guess.
+    /// The CPUs that have it loaded, as a guess.
     pub fn glance(&self) -> CpuSet {
         let [low, high] = &self.0;
         let (low, high) = (low.load(Ordering::Relaxed), high.load(Ordering::Relaxed));

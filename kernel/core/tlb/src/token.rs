@@ -2,7 +2,7 @@
 
 use crate::{CpuSet, Shootdown};
 
-/// One posted request. Whoever has it keeps what was taken away until it is finished; one that
+/// One posted request. Its holder keeps what was taken away until it is finished; one that
 /// is dropped keeps its place among the open requests for good, rather than end too early.
 #[derive(Debug)]
 #[must_use = "what was taken away may be reused only when the token is finished"]

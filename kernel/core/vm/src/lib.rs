@@ -1,4 +1,4 @@
-//! What a process's address space consists of: regions, who backs them, what may be done there.
+//! What a process's address space consists of: regions, what backs them, what may be done there.
 //!
 //! In here: [`PageRange`], user pages that are nobody else's; [`Regions`], the sorted list of
 //! regions with map, reserve, unmap, protect and find-free. Not in here: page tables, frames,
@@ -17,6 +17,8 @@
 //! - An error changes nothing. A success tells a visitor each piece that changed, in ascending
 //!   order, once; the caller then changes page tables, which cannot fail.
 //! - A region of a memory object pins it. Regions split and merge; count pins in pages.
+//!
+//! Decided in ADR 131.
 #![no_std]
 
 mod find;

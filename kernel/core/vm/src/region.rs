@@ -51,9 +51,9 @@ pub enum Use {
     Mapped {
         /// What may be done with it.
         access: Access,
-        /// What protecting may allow.
+        /// The most that a later protect may allow.
         ceiling: Ceiling,
-        /// What is behind it.
+        /// Where the memory comes from.
         backing: Backing,
     },
 }
@@ -61,9 +61,9 @@ pub enum Use {
 /// Pages in a row with one use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where it is.
+    /// Its pages; neighbours of the same use are one region.
     pub range: PageRange,
-    /// What it is.
+    /// What the pages are used for: reserved, or memory with its access.
     pub usage: Use,
 }
 

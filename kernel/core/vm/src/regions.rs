@@ -40,7 +40,7 @@ pub enum VmError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Mapped {
-    /// Where.
+    /// The pages, at the address asked for or found.
     pub range: PageRange,
     /// So many of them were reserved before.
     pub from_reserved: u64,

@@ -1,4 +1,6 @@
 //! Pages and tables that were unmapped, and wait until no CPU can reach them.
+//!
+//! Decided in ADR 28.
 
 use super::{AddressSpace, SpaceError};
 use crate::frames::OwnedFrames;

@@ -40,7 +40,7 @@ impl IdleSet {
         }
     }
 
-    /// Who is idle (bit `n` is CPU `n`), asked after work was made visible.
+    /// The idle CPUs (bit `n` is CPU `n`), asked after work was made visible.
     #[inline]
     pub fn seek(&self) -> u128 {
         // The sender's half of the pair with the fence in `announce`: work, fence, seek.
@@ -48,7 +48,7 @@ impl IdleSet {
         self.glance()
     }
 
-    /// Who is idle, as a guess.
+    /// The idle CPUs, as a guess.
     #[inline]
     pub fn glance(&self) -> u128 {
         let [low, high] = &self.0;

@@ -1,4 +1,4 @@
-//! Telling another CPU: the word of pending requests, and who is idle.
+//! Requests between CPUs: the word of those that are pending, and the set of idle CPUs.
 //!
 //! Two promises, each a pair of a store and a load that must not pass each other:
 //!
@@ -7,7 +7,7 @@
 //!   target takes the requests ([`Pending::take`]), then looks for work. If the sender found a
 //!   request pending, its work is visible to the look that follows the take of that request.
 //! - **Idle.** A CPU announces that it is idle ([`IdleSet::announce`]), then looks for work a
-//!   last time, then halts. A sender makes its work visible, then asks who is idle
+//!   last time, then halts. A sender makes its work visible, then asks which are idle
 //!   ([`IdleSet::seek`]). Either the sender sees the announcement or the last look sees the work.
 //!
 //! On the machine the last look, its answer "none" and the halt happen with interrupts off, and

@@ -18,10 +18,10 @@ impl Requests {
     /// Look at the lease request slot.
     pub const LEASE: Self = Self(1 << 3);
 
-    /// Take apart what ended.
+    /// Take a step of the reaper: something ended.
     pub const REAP: Self = Self(1 << 4);
 
-    /// Both.
+    /// The requests of both.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

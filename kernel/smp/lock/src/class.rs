@@ -4,6 +4,8 @@
 //! not come after all of them ends the kernel with both names, before it waits: an order that
 //! could lead to a deadlock is found the first time it happens, not the first time it locks up.
 //! Acquisitions are counted per class and CPU. In other builds none of this exists.
+//!
+//! Decided in ADR 134.
 
 /// What a lock protects. A CPU that holds a lock takes only locks of later classes; so of each
 /// class one at most.
@@ -42,7 +44,7 @@ mod checks {
     /// CPUs that are kept book of; on others nothing is checked.
     const CPUS: usize = 128;
 
-    /// What one CPU holds and has taken; touched by that CPU only, and read by whoever sums up.
+    /// What one CPU holds and has taken; touched by that CPU only, and read when counts are added up.
     #[repr(align(64))]
     struct Line {
         /// A bit per class.

@@ -9,6 +9,8 @@
 //! replaced by loom's mutex, which blocks where this one spins and so keeps them small.
 //!
 //! A lock can have a [`LockClass`]; checked builds then hold every CPU to the order of classes.
+//!
+//! Decided in ADR 62.
 #![no_std]
 
 mod class;
@@ -50,7 +52,7 @@ unsafe impl<T: Send> Sync for TicketLock<T> {}
 #[derive(Debug)]
 pub struct Guard<'a, T> {
     value: &'a RaceCell<T>,
-    // Before the lock itself, so that whoever comes next finds the mark gone.
+    // Before the lock itself, so that the next holder finds the mark gone.
     #[cfg(all(checked, not(loom)))]
     _mark: class::Mark,
     _held: Held<'a>,
@@ -88,7 +90,7 @@ impl<T> TicketLock<T> {
         Self { protocol: Protocol::new(()), value: RaceCell::new(value) }
     }
 
-    /// Waits for its turn.
+    /// Takes the lock, in order of arrival; spins until then.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         #[cfg(all(checked, not(loom)))]

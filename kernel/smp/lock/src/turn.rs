@@ -2,7 +2,7 @@
 
 use abi_sync::atomic::{AtomicU32, Ordering};
 
-/// Whose turn it is.
+/// The numbers drawn and served: the lock without what it protects.
 #[derive(Debug)]
 pub struct Turn {
     /// The number the next arrival draws.
@@ -31,7 +31,7 @@ impl Turn {
         Self { next: AtomicU32::new(0), serving: AtomicU32::new(0) }
     }
 
-    /// Waits for its turn.
+    /// Draws a number and spins until it is served.
     #[inline]
     pub fn wait(&self) -> Ticket<'_> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -11,6 +11,8 @@
 //! - whoever claimed the operation's outcome from that object reads the cell and gives it back,
 //!   once. The words are plain: the object's lock orders them;
 //! - nothing here allocates, and nothing waits.
+//!
+//! Decided in ADR 68.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 mod cell;

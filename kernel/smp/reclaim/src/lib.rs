@@ -2,15 +2,17 @@
 //!
 //! The kernel is not preempted, so a CPU in user space, idle or halted holds no reference into
 //! kernel structures. Each CPU says on entry since when it is in the kernel and on exit that it
-//! is not ([`Quiescence::enter`], [`Quiescence::exit`]). Who takes an object out of every place
-//! it can be found in then asks for a [`Grace`]; once every CPU that was in the kernel at that
-//! time has left it ([`Quiescence::is_over`]), nobody can still hold a reference. A CPU that
-//! never enters the kernel costs no interrupt and delays nobody.
+//! is not ([`Quiescence::enter`], [`Quiescence::exit`]). A reclaimer that has taken an object
+//! out of every place it can be found in asks for a [`Grace`]; once every CPU that was in the
+//! kernel at that time has left it ([`Quiescence::is_over`]), nobody can still hold a reference. A
+//! CPU that never enters the kernel costs no interrupt and delays nobody.
 //!
 //! Contract:
 //! - references to reclaimable objects are taken and used between `enter` and `exit` of one CPU;
 //! - an object is unreachable for newcomers before its `Grace` is asked for;
 //! - [`Limbo`] keeps objects in order until their time comes, in fixed storage.
+//!
+//! Decided in ADR 64.
 #![cfg_attr(not(loom), no_std)]
 
 mod limbo;

@@ -55,7 +55,7 @@ pub struct QueueTurn<'g, 'n, P: Policy = AnyPolicy> {
 }
 
 impl<'n, P: Policy> QueueTurn<'_, 'n, P> {
-    /// Who is next.
+    /// The thread that is next; claimed before the turn is taken.
     #[inline(always)]
     pub fn node(&self) -> &'n Node {
         self.to
@@ -234,7 +234,7 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         handed
     }
 
-    /// Who is next if the current thread yields. Refused if it may be another's turn
+    /// The thread that is next if the current one yields. Refused if it may be another's turn
     /// ([`Error::OutOfTurn`]: the thread is to be requeued and [`next`](Self::next) to be asked), or
     /// if nobody waits ([`Error::NotHere`]).
     #[inline(always)]

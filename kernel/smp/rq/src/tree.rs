@@ -6,6 +6,8 @@
 //!
 //! The first of all eligible ones is in neither: a pointer names it. It is what every choice asks
 //! for, and while one thread waits, which is the usual case, no tree changes at all.
+//!
+//! Decided in ADR 151.
 
 use crate::node::{Node, NodeRef};
 use abi_sync::atomic::Ordering as Memory;

@@ -36,7 +36,7 @@ impl Control {
         self.categories.load(Ordering::Relaxed) & categories != 0
     }
 
-    /// What is recorded.
+    /// A bit per category that is recorded now; 0 while the trace is off.
     pub fn categories(&self) -> u32 {
         self.categories.load(Ordering::Relaxed)
     }

@@ -13,6 +13,8 @@
 //! - Anybody reads any buffer at any time ([`Buffer::read`]): what they get are whole records of
 //!   one session, or nothing.
 //! - Starting and stopping are called under one lock, or by one CPU.
+//!
+//! Decided in ADR 135.
 #![cfg_attr(not(loom), no_std)]
 
 mod buffer;

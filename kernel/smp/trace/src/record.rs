@@ -3,7 +3,8 @@
 /// 64-bit words of a record.
 pub const RECORD_WORDS: usize = 4;
 
-/// What happened, when, and to whom; 32 bytes, little-endian, in the order of its fields.
+/// An event: what happened, when, and to which thread or object; 32 bytes, little-endian, in the
+/// order of its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// The monotonic clock.
@@ -16,19 +17,19 @@ pub struct Record {
     pub thread: u32,
     /// What the event is about; depends on its kind.
     pub a: u64,
-    /// More of it.
+    /// The second argument, if the event has one.
     pub b: u64,
 }
 
 impl Record {
-    /// As words.
+    /// The record as the words of a buffer.
     #[inline]
     pub const fn words(&self) -> [u64; RECORD_WORDS] {
         let kind = self.kind as u64 | (self.category as u64) << 16 | (self.thread as u64) << 32;
         [self.time_ns, kind, self.a, self.b]
     }
 
-    /// Of words.
+    /// The record that [`words`](Self::words) gave.
     pub const fn of(words: [u64; RECORD_WORDS]) -> Self {
         let [time_ns, kind, a, b] = words;
         // Truncation takes the fields apart.

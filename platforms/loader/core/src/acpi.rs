@@ -2,6 +2,8 @@
 //!
 //! Addresses and lengths come from firmware and are believed only as far as they can be
 //! reached; a table that cannot be read is left out. ACPI 6.5, 5.2.
+//!
+//! Decided in ADR 12.
 
 use arrayvec::ArrayVec;
 

@@ -11,6 +11,8 @@
 //!    refusal that depends on the files happens here, while the firmware is still there;
 //! 3. [`boot::finish`] lays out memory map, page tables, stacks and responses. Request
 //!    slots of the executable are written last and only when nothing can fail any more.
+//!
+//! Decided in ADR 10.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,6 @@
 //! The protocol's numbers: markers, identifiers, sizes. Base revision 6, x86-64.
+//!
+//! Decided in ADR 11.
 
 /// The base revision this loader speaks, and the only one.
 pub const BASE_REVISION: u64 = 6;

@@ -1,4 +1,6 @@
 //! Starting the other processors and leaving them parked on their records.
+//!
+//! Decided in ADR 13.
 
 use loader_core::acpi::{NmiLine, Processor};
 use loader_core::boot::Handover;

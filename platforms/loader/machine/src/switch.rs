@@ -7,6 +7,8 @@
 //! the kernel; the others stay and poll their record.
 //!
 //! The page stays in use by parked processors and is bootloader-reclaimable memory.
+//!
+//! Decided in ADR 10.
 
 use core::arch::global_asm;
 

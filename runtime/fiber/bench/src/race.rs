@@ -1,4 +1,6 @@
 //! Runs the contestants: each a process of its own, on the same CPUs, in turn.
+//!
+//! Decided in ADR 168.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -8,6 +8,8 @@
 //!
 //! A receiver's id is an address that stays its own while it waits, an even number; what is kept for
 //! longer has a number of the channel's own, an odd one.
+//!
+//! Decided in ADR 104.
 
 use core::ptr;
 

@@ -6,6 +6,8 @@
 //! can commit this select, and if the other side is gone by then it begins anew. The losers are unlinked,
 //! each under its own lock, before select returns. So no commitment is ever taken back because another
 //! arm was faster, and nobody who waits owes another one its wake.
+//!
+//! Decided in ADR 104.
 
 use core::fmt;
 use core::ptr;

@@ -3,6 +3,8 @@
 //! Completing is not enqueueing: the outcome may be decided while the waiter is still on its stack;
 //! whoever decided it then calls `wake`. A wait over several waitables has one word too, and the arm
 //! that won is part of it.
+//!
+//! Decided in ADR 100.
 
 use abi_sync::atomic::{AtomicU32, Ordering};
 

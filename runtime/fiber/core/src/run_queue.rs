@@ -10,6 +10,8 @@
 //! - A taker reads slots, then moves the head (release); the owner reads the head (acquire) before it
 //!   writes a slot again: no slot is overwritten before it has been read. A thief that read slots
 //!   which the owner overwrote meanwhile fails its swap, because the head had moved.
+//!
+//! Decided in ADR 101.
 
 use core::ptr;
 

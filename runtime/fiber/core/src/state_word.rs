@@ -14,6 +14,8 @@
 //!
 //! `begin_park` against `wake` needs no more: the fiber publishes its wait and the waker finds it
 //! under the waitable's lock, which orders the two.
+//!
+//! Decided in ADR 170.
 
 use abi_sync::atomic::{AtomicU64, Ordering};
 

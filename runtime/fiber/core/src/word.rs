@@ -20,6 +20,8 @@
 //! CANCEL is sticky until the frame is recycled. SHIELD is set and cleared by the running fiber and
 //! makes waits blind to CANCEL. PENDING exists in Parking only. The ticket numbers the waits of a
 //! frame, over all the fibers it ever holds: 56 bits do not come round.
+//!
+//! Decided in ADR 100.
 
 use core::fmt;
 

@@ -4,6 +4,8 @@
 //! plain store. Code under the lock may not wait, yield, or run what a user wrote.
 //!
 //! A model has loom's own lock in its place: what is modelled is what happens under it.
+//!
+//! Decided in ADRs 105 and 170.
 
 #[cfg(not(loom))]
 use abi_sync::atomic::{AtomicBool, Ordering};

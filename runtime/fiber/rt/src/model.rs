@@ -3,6 +3,8 @@
 //! The state word and the outcome are the real ones, and so is the rule of cancellation; only the
 //! substrate is the model's. A wait with a deadline may end with Timeout at any moment, which is what
 //! a deadline can do.
+//!
+//! Decided in ADR 183.
 
 use core::cell::{Cell, OnceCell};
 use core::task::{Context, Poll};

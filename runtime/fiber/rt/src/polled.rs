@@ -4,6 +4,8 @@
 //! decided by its outcome. What differs is who is woken, a [`core::task::Waker`], and that nothing
 //! blocks: the future commits the park itself and returns. It may see its outcome before whoever
 //! decided it has come to wake it; then it claims its frame, and the waker finds its ticket stale.
+//!
+//! Decided in ADR 181.
 
 use core::marker::PhantomPinned;
 use core::pin::Pin;

@@ -1,4 +1,6 @@
 //! Stacks as the context switch wants them.
+//!
+//! Decided in ADR 102.
 
 use core::num::NonZeroUsize;
 

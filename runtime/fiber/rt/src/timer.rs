@@ -6,6 +6,8 @@
 //! sleeps no longer than to the next deadline of any; the monitor as a last resort. Who looks fires a
 //! batch. What is left stays due, for the next who looks: a worker that has run what the batch woke, or
 //! another one that has nothing to do.
+//!
+//! Decided in ADR 169.
 
 use alloc::boxed::Box;
 

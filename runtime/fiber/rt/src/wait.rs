@@ -1,4 +1,6 @@
 //! Waiting and waking: the one way to park and the one way to be woken.
+//!
+//! Decided in ADR 182.
 
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;

@@ -1,4 +1,6 @@
 //! A worker: picks fibers, runs them, and does for them what they cannot do on their own stacks.
+//!
+//! Decided in ADR 103.
 
 use core::cell::Cell;
 use core::ptr;

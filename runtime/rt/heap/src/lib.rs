@@ -12,6 +12,8 @@
 //! fail ends the program with a report.
 //!
 //! A crate of its own: whoever links `alloc` has to have an allocator, and most programs need neither.
+//!
+//! Decided in ADR 163.
 #![no_std]
 #![cfg_attr(target_os = "none", feature(allow_internal_unsafe))]
 #![cfg_attr(

@@ -10,6 +10,8 @@
 //!   what its last thread finds wrong with kernel calls through a ring of its own is the kernel's fault.
 //! - A *reckless* one writes anywhere in its own memory, lets the kernel do so, gives capabilities back,
 //!   ends threads, calls `exit` now and then. It ends sooner or later, which is what it is for.
+//!
+//! Decided in ADR 156.
 #![no_std]
 #![no_main]
 

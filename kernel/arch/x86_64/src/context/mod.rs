@@ -17,6 +17,8 @@
 //! be freed.
 //!
 //! * [`switch`]: the switch itself. [`start`]: the first entry into user mode.
+//!
+//! Decided in ADR 25.
 
 mod start;
 mod switch;

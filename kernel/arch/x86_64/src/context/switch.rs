@@ -1,4 +1,6 @@
 //! From one context to another.
+//!
+//! Decided in ADRs 25 and 172.
 
 use super::{Context, State, WrongState};
 use crate::cpu::{self, PerCpu};

@@ -2,6 +2,8 @@
 //!
 //! What to program and what an interrupt means is decided in `core_oneshot`; this file turns it
 //! into registers. The timer belongs to the CPU it is on: arming acts on the CPU that calls.
+//!
+//! Decided in ADR 29.
 
 use super::{now_ns, rate, ticks};
 use crate::apic::{self, TimerMode};

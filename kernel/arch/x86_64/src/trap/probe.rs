@@ -3,6 +3,8 @@
 //! A probe arms the CPU's recovery word, does one forbidden thing in a leaf function, and gets
 //! the fault back as a value instead of a report. Probes touch only memory of their own or what the
 //! caller vouches for; nothing else in the kernel recovers from a fault.
+//!
+//! Decided in ADR 33.
 
 use super::Fault;
 use crate::cpu::{self, NOT_PRESENT, USER_CODE, USER_DATA};

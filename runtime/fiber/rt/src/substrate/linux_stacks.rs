@@ -4,6 +4,8 @@
 //! only so many (vm.max_map_count, 65,530 by default). Guard regions (Linux 6.13) live in the page
 //! tables and split nothing; where they are missing, guards are made with mprotect and the limit is
 //! reported by its name.
+//!
+//! Decided in ADR 102.
 
 use core::ffi::{CStr, c_void};
 use core::ptr;

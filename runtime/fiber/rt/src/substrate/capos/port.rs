@@ -10,6 +10,8 @@
 //! what was submitted happen. Taking completions is anybody's: the monitor does it for a worker that
 //! does not look. It may not while the worker waits inside the kernel, which waits for completions that
 //! nobody has taken.
+//!
+//! Decided in ADR 162.
 
 use core::cell::Cell;
 use core::ptr;

@@ -1,0 +1,170 @@
+//! An object that the kernel serves has all of its places: see the page "Adding a kernel object".
+//!
+//! A file of `kernel/object` makes an object; the rule lists what is missing beside it. Where the
+//! kernel keeps its table of objects does not matter, as long as it is below `kernel/`.
+
+use crate::tree::Tree;
+
+const SERVERS: &str = "kernel/object/src/";
+const MODULES: &str = "kernel/object/src/lib.rs";
+const GRANTS: &str = "kernel/core/manifest/src/grant.rs";
+const MANIFEST: &str = "schema/manifest.capnp";
+const TRANSFERABLE: &str = "schema/transferability.txt";
+
+/// Objects that no manifest grants, and whose results they are.
+const RESULTS_OF: [(&str, &str); 1] = [("thread_handle", "ThreadSpawner.create")];
+
+/// How many places an object has at most; one more is one too many to remember.
+const MOST_PLACES: usize = 8;
+
+/// A place: what it is, and whether it is there.
+type Place = (String, bool);
+
+pub(crate) fn problems(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (path, server) in tree.files() {
+        let Some(name) = path.strip_prefix(SERVERS).and_then(|file| file.strip_suffix(".rs"))
+        else {
+            continue;
+        };
+        if path == MODULES {
+            continue;
+        }
+        let places = places(tree, name, server);
+        assert!(places.len() <= MOST_PLACES, "{} places of {name}", places.len());
+        for (what, is_there) in places {
+            if !is_there {
+                problems.push(format!("{path}: missing: {what}"));
+            }
+        }
+    }
+    problems
+}
+
+fn places(tree: &Tree, name: &str, server: &str) -> Vec<Place> {
+    let interface = pascal(name);
+    let camel = interface[..1].to_lowercase() + &interface[1..];
+    let has = |path: &str, line: &str| tree.text(path).is_some_and(|text| text.contains(line));
+    let dispatch = format!("schema::{name}::dispatch(");
+    let kind = format!("GrantKind::{interface}");
+    let client =
+        [format!("{name}::Client"), format!("{name}::methods"), format!("{name}::INTERFACE_ID")];
+    let kernel_says = |word: &str| {
+        let is_kernel =
+            |path: &str| path.starts_with("kernel/") && !path.starts_with("kernel/core/");
+        tree.files().any(|(path, text)| {
+            is_kernel(path) && !path.starts_with(SERVERS) && text.contains(word)
+        })
+    };
+    let guest_says = |word: &String| {
+        tree.files().any(|(path, text)| path.starts_with("test/qemu/") && text.contains(word))
+    };
+    let mut places = vec![
+        (
+            format!("schema/{name}.capnp, with the interface {interface}"),
+            has(&format!("schema/{name}.capnp"), &format!("interface {interface} ")),
+        ),
+        (
+            format!("{TRANSFERABLE}: a line for {interface}"),
+            lines(tree, TRANSFERABLE)
+                .any(|line| line.split(' ').next() == Some(interface.as_str())),
+        ),
+        (format!("{MODULES}: `pub mod {name};`"), has(MODULES, &format!("pub mod {name};"))),
+        ("host tests in the server's own file".to_string(), server.contains("#[cfg(test)]")),
+        (format!("the kernel's table of objects: `{dispatch}`"), kernel_says(&dispatch)),
+        (
+            format!("a guest test of it: `{}` below test/qemu", client[0]),
+            client.iter().any(guest_says),
+        ),
+    ];
+    if !RESULTS_OF.iter().any(|(result, _)| *result == name) {
+        places.push((
+            format!("{MANIFEST}: `{camel}` in Grant, and {GRANTS}: `{kind}`"),
+            lines(tree, MANIFEST).any(|line| {
+                let line = line.trim_start();
+                line.starts_with(&format!("{camel} @"))
+                    || line.starts_with(&format!("{camel} :group"))
+            }) && has(GRANTS, &kind),
+        ));
+        places.push((
+            format!("a capability of a manifest's grant: `{kind}` in the kernel"),
+            kernel_says(&kind),
+        ));
+    }
+    places
+}
+
+fn lines<'t>(tree: &'t Tree, path: &str) -> impl Iterator<Item = &'t str> {
+    tree.text(path).unwrap_or_default().lines()
+}
+
+/// `thread_spawner` as `ThreadSpawner`.
+fn pascal(name: &str) -> String {
+    name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sound tree of the other rules, with an object that has all of its places.
+    fn with_a_clock() -> Tree {
+        let mut tree = crate::tree::sound();
+        tree.put("kernel/object/src/wall_clock.rs", "#[cfg(test)]\nmod tests {}\n");
+        tree.put(MODULES, "pub mod wall_clock;\n");
+        tree.put("schema/wall_clock.capnp", "interface WallClock @0x1 {}\n");
+        tree.put(TRANSFERABLE, "Timer yes x\nWallClock  yes  reads only\n");
+        tree.put(MANIFEST, "  union {\n    wallClock @12 :Void;\n  }\n");
+        tree.put(GRANTS, "grant::WallClock(()) => GrantKind::WallClock,\n");
+        tree.put(
+            "kernel/sys/src/object/mod.rs",
+            "GrantKind::WallClock => x\nschema::wall_clock::dispatch(server)\n",
+        );
+        tree.put("test/qemu/ring/src/objects.rs", "wall_clock::Client::new()\n");
+        tree
+    }
+
+    #[test]
+    fn an_object_with_all_its_places_is_sound() {
+        assert_eq!(crate::problems(&with_a_clock()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_place_that_is_missing_is_named() {
+        for (path, text, words) in [
+            ("kernel/object/src/wall_clock.rs", "", "host tests"),
+            (MODULES, "", "`pub mod wall_clock;`"),
+            ("schema/wall_clock.capnp", "", "the interface WallClock"),
+            (TRANSFERABLE, "WallClocks yes\n", "a line for WallClock"),
+            (MANIFEST, "    # wallClock @12\n", "`wallClock` in Grant"),
+            (GRANTS, "", "`wallClock` in Grant"),
+            (
+                "kernel/sys/src/object/mod.rs",
+                "GrantKind::WallClock",
+                "`schema::wall_clock::dispatch(`",
+            ),
+            (
+                "kernel/sys/src/object/mod.rs",
+                "schema::wall_clock::dispatch(",
+                "`GrantKind::WallClock` in the kernel",
+            ),
+            ("test/qemu/ring/src/objects.rs", "", "a guest test of it"),
+        ] {
+            let mut tree = with_a_clock();
+            tree.put(path, text);
+            let said = crate::tree::only_problem(&tree);
+            assert!(
+                said.starts_with("kernel/object/src/wall_clock.rs: missing: ")
+                    && said.contains(words),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_new_file_alone_is_told_every_other_place() {
+        let mut tree = with_a_clock();
+        tree.put("kernel/object/src/lamp.rs", "");
+        assert_eq!(crate::problems(&tree).len(), MOST_PLACES);
+    }
+}
