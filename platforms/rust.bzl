@@ -1,12 +1,14 @@
 """The rules every capOS crate is declared with.
 
-A crate's folder says who compiles it and whether it may be unsafe; these macros turn that
-into flags, so a BUILD file only lists sources and dependencies. Each crate gets a `.lint`
-target beside it (clippy and rustfmt, for the platform the crate runs on), which is built by
-`bazel build //...` and so by every test run.
+A crate's folder says who compiles it, whether it may be unsafe and which crates it may name;
+these macros turn that into flags and visibility, so a BUILD file only lists sources and
+dependencies. Each crate gets a `.lint` target beside it (clippy and rustfmt, for the platform
+the crate runs on) and a `.layer` target (the order of the folders, //platforms/layers), which
+are built by `bazel build //...` and so by every test run.
 """
 
 load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy_aspect", "rust_library", "rust_test", "rustfmt_aspect")
+load("//platforms/layers:layers.bzl", "layer", "visibility_of")
 load(":variants.bzl", "variant_binary", "variant_test")
 
 # Folders whose crates may contain `unsafe` blocks, each block with its SAFETY reason.
@@ -151,6 +153,11 @@ def _only(runs_on):
         return select(choices | {"//conditions:default": ["@platforms//:incompatible"]})
     return [_OS[runs_on]] if runs_on else []
 
+def _check_layer(name, deps, testonly = False, **_kwargs):
+    # What is for tests only may name what it tests.
+    if not testonly:
+        layer(name = name + ".layer", crate = name, deps = deps, visibility = ["//kernel:__pkg__"])
+
 def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rustc_flags = [], **kwargs):
     """A library crate.
 
@@ -161,7 +168,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       only: "host", "kernel", "loader" or "user", or a list of them, if it compiles for nothing else.
       lint_on: the platform clippy looks at; by default `only`, else the host.
       rustc_flags: flags beside those of the folder.
-      **kwargs: as for rust_library.
+      **kwargs: as for rust_library; who sees it follows from the folder unless `visibility` is given.
     """
     _check_deps(deps)
     srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
@@ -171,7 +178,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
         edition = "2024",
         rustc_flags = lint_flags() + rustc_flags,
         target_compatible_with = _only(only),
-        visibility = kwargs.pop("visibility", ["//visibility:public"]),
+        visibility = kwargs.pop("visibility", visibility_of(native.package_name())),
         deps = deps,
         **kwargs
     )
@@ -181,6 +188,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
         crates = [":" + name],
         runs_on = lint_on or (only[0] if type(only) == type([]) else only) or "host",
     )
+    _check_layer(name, deps, **kwargs)
 
 def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
     """A program for the kernel, the loader, user space or the host, whatever is being built for.
@@ -222,6 +230,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
         crates = [":" + name],
         runs_on = runs_on,
     )
+    _check_layer(name, deps, **kwargs)
 
 def capos_host_test(name, crate = None, srcs = [], deps = [], data = [], rustc_flags = [], size = "small", **kwargs):
     """A test that runs on the build host: of a crate's own #[cfg(test)] modules, or of its own sources.
