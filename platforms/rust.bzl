@@ -74,6 +74,20 @@ _NO_PANIC_LINTS = [
     "-Dclippy::unreachable",
 ]
 
+# Folders of the kernel in which no must-use verdict is thrown away.
+_KEEPS_VERDICTS_FOLDERS = [
+    "kernel/arch",
+    "kernel/core",
+    "kernel/mm",
+    "kernel/object",
+    "kernel/smp",
+]
+
+_VERDICT_LINTS = ["-Dclippy::let_underscore_must_use"]
+
+# What a library of the kernel names, it uses: //test/conformance:linked counts what is named.
+_USED_DEPS_LINT = "-Dunused_crate_dependencies"
+
 def _is_below(package, folders):
     return any([package == f or package.startswith(f + "/") for f in folders])
 
@@ -84,6 +98,10 @@ def lint_flags_of(package, is_test = False):
         flags = [f for f in flags if f != "-Dmissing_docs"]
     else:
         flags += _NO_PANIC_LINTS
+        if _is_below(package, _KEEPS_VERDICTS_FOLDERS):
+            flags += _VERDICT_LINTS
+        if _is_below(package, ["kernel"]):
+            flags.append(_USED_DEPS_LINT)
     if not _is_below(package, UNSAFE_FOLDERS) and not (is_test and _is_below(package, ["test"])):
         flags.append("-Funsafe_code")
     return flags
@@ -205,7 +223,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
     """
     _check_deps(deps)
     srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
-    flags = lint_flags() + rustc_flags
+    flags = [f for f in lint_flags() if f != _USED_DEPS_LINT] + rustc_flags
     if runs_on == "loader":
         flags += ["-Clink-arg=/Brepro", "-Clink-arg=/DEBUG:NONE"]
     if runs_on in ["kernel", "user"]:
