@@ -9,6 +9,7 @@ are built by `bazel build //...` and so by every test run.
 
 load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy_aspect", "rust_library", "rust_test", "rustfmt_aspect")
 load("//platforms/layers:layers.bzl", "layer", "visibility_of")
+load(":profile.bzl", "platform_kept", "platform_label")
 load(":variants.bzl", "variant_binary", "variant_test")
 
 # Folders whose crates may contain `unsafe` blocks, each block with its SAFETY reason.
@@ -128,7 +129,7 @@ def _kept_seeds():
     return kept
 
 def _platform_transition_impl(_settings, attr):
-    return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
+    return {"//command_line_option:platforms": platform_label(attr.runs_on, attr.profile)}
 
 platform_transition = transition(
     implementation = _platform_transition_impl,
@@ -149,6 +150,7 @@ _lint = rule(
     implementation = _lint_impl,
     attrs = {
         "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = platform_transition),
+        "profile": attr.string(default = "checked"),
         "runs_on": attr.string(mandatory = True, values = _OS.keys()),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
@@ -208,12 +210,13 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
     )
     _check_layer(name, deps, **kwargs)
 
-def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
+def capos_binary(name, runs_on, profile = None, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
     """A program for the kernel, the loader, user space or the host, whatever is being built for.
 
     Args:
       name: target name.
       runs_on: "host", "kernel", "loader" or "user".
+      profile: the one it is always built in; by default that of what asks for it, checked if nothing does.
       srcs: sources, by default as for capos_library.
       deps: other crates.
       linker_script: a script for the bare linkers.
@@ -236,7 +239,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
         srcs = srcs,
         compile_data = compile_data,
         edition = "2024",
-        platform = "//platforms:" + runs_on,
+        platform = platform_label(runs_on, profile) if profile else platform_kept(runs_on),
         rustc_flags = flags,
         visibility = kwargs.pop("visibility", ["//visibility:public"]),
         deps = deps,
@@ -246,6 +249,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
         name = name + ".lint",
         testonly = kwargs.get("testonly", False),
         crates = [":" + name],
+        profile = profile or "checked",
         runs_on = runs_on,
     )
     _check_layer(name, deps, **kwargs)
