@@ -49,6 +49,7 @@ _compile_output = rule(
         "clippy": attr.bool(),
         "crates": attr.label_list(providers = [CrateInfo, DepInfo]),
         "flags": attr.string_list(),
+        "profile": attr.string(default = "checked"),
         "runs_on": attr.string(mandatory = True),
         "src": attr.label(allow_single_file = [".rs"], mandatory = True),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),

@@ -7,10 +7,13 @@ The source is a Cap'n Proto file with one constant:
     const manifest :Boot.Manifest = (processes = [(name = "hello", binary = "hello.elf")]);
 """
 
+load(":profile.bzl", "host_transition")
+
 _ATTRS = {
     "binaries": attr.string_list(doc = "The names of the boot modules that processes may be loaded from."),
     "src": attr.label(allow_single_file = [".capnp"], mandatory = True, doc = "The file with the constant `manifest`."),
-    "_check": attr.label(default = "//platforms/image/manifest:check", executable = True, cfg = "exec"),
+    "_check": attr.label(default = "//platforms/image/manifest:check", executable = True, cfg = "target"),
+    "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     "_schema": attr.label_list(default = ["//schema:manifest.capnp"], allow_files = True),
 }
 
@@ -38,6 +41,7 @@ capos_manifest = rule(
     doc = "The canonical encoding of a manifest, `name.bin`. A manifest the kernel would refuse fails the build.",
     implementation = _capos_manifest_impl,
     attrs = _ATTRS,
+    cfg = host_transition,
 )
 
 def _manifest_refusal_impl(ctx):
@@ -48,4 +52,5 @@ manifest_refusal = rule(
     doc = "What building a bad manifest says, `name.txt`: for the tests of capos_manifest.",
     implementation = _manifest_refusal_impl,
     attrs = _ATTRS,
+    cfg = host_transition,
 )

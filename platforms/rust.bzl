@@ -1,12 +1,15 @@
 """The rules every capOS crate is declared with.
 
-A crate's folder says who compiles it and whether it may be unsafe; these macros turn that
-into flags, so a BUILD file only lists sources and dependencies. Each crate gets a `.lint`
-target beside it (clippy and rustfmt, for the platform the crate runs on), which is built by
-`bazel build //...` and so by every test run.
+A crate's folder says who compiles it, whether it may be unsafe and which crates it may name;
+these macros turn that into flags and visibility, so a BUILD file only lists sources and
+dependencies. Each crate gets a `.lint` target beside it (clippy and rustfmt, for the platform
+the crate runs on) and a `.layer` target (the order of the folders, //platforms/layers), which
+are built by `bazel build //...` and so by every test run.
 """
 
 load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy_aspect", "rust_library", "rust_test", "rustfmt_aspect")
+load("//platforms/layers:layers.bzl", "layer", "visibility_of")
+load(":profile.bzl", "platform_kept", "platform_label")
 load(":variants.bzl", "variant_binary", "variant_test")
 
 # Folders whose crates may contain `unsafe` blocks, each block with its SAFETY reason.
@@ -72,6 +75,20 @@ _NO_PANIC_LINTS = [
     "-Dclippy::unreachable",
 ]
 
+# Folders of the kernel in which no must-use verdict is thrown away.
+_KEEPS_VERDICTS_FOLDERS = [
+    "kernel/arch",
+    "kernel/core",
+    "kernel/mm",
+    "kernel/object",
+    "kernel/smp",
+]
+
+_VERDICT_LINTS = ["-Dclippy::let_underscore_must_use"]
+
+# What a library of the kernel names, it uses: //test/conformance:linked counts what is named.
+_USED_DEPS_LINT = "-Dunused_crate_dependencies"
+
 def _is_below(package, folders):
     return any([package == f or package.startswith(f + "/") for f in folders])
 
@@ -82,6 +99,10 @@ def lint_flags_of(package, is_test = False):
         flags = [f for f in flags if f != "-Dmissing_docs"]
     else:
         flags += _NO_PANIC_LINTS
+        if _is_below(package, _KEEPS_VERDICTS_FOLDERS):
+            flags += _VERDICT_LINTS
+        if _is_below(package, ["kernel"]):
+            flags.append(_USED_DEPS_LINT)
     if not _is_below(package, UNSAFE_FOLDERS) and not (is_test and _is_below(package, ["test"])):
         flags.append("-Funsafe_code")
     return flags
@@ -108,7 +129,7 @@ def _kept_seeds():
     return kept
 
 def _platform_transition_impl(_settings, attr):
-    return {"//command_line_option:platforms": str(Label("//platforms:" + attr.runs_on))}
+    return {"//command_line_option:platforms": platform_label(attr.runs_on, attr.profile)}
 
 platform_transition = transition(
     implementation = _platform_transition_impl,
@@ -129,6 +150,7 @@ _lint = rule(
     implementation = _lint_impl,
     attrs = {
         "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = platform_transition),
+        "profile": attr.string(default = "checked"),
         "runs_on": attr.string(mandatory = True, values = _OS.keys()),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
@@ -151,6 +173,11 @@ def _only(runs_on):
         return select(choices | {"//conditions:default": ["@platforms//:incompatible"]})
     return [_OS[runs_on]] if runs_on else []
 
+def _check_layer(name, deps, testonly = False, **_kwargs):
+    # What is for tests only may name what it tests.
+    if not testonly:
+        layer(name = name + ".layer", crate = name, deps = deps, visibility = ["//kernel:__pkg__"])
+
 def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rustc_flags = [], **kwargs):
     """A library crate.
 
@@ -161,7 +188,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
       only: "host", "kernel", "loader" or "user", or a list of them, if it compiles for nothing else.
       lint_on: the platform clippy looks at; by default `only`, else the host.
       rustc_flags: flags beside those of the folder.
-      **kwargs: as for rust_library.
+      **kwargs: as for rust_library; who sees it follows from the folder unless `visibility` is given.
     """
     _check_deps(deps)
     srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
@@ -171,7 +198,7 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
         edition = "2024",
         rustc_flags = lint_flags() + rustc_flags,
         target_compatible_with = _only(only),
-        visibility = kwargs.pop("visibility", ["//visibility:public"]),
+        visibility = kwargs.pop("visibility", visibility_of(native.package_name())),
         deps = deps,
         **kwargs
     )
@@ -181,13 +208,15 @@ def capos_library(name, srcs = None, deps = [], only = None, lint_on = None, rus
         crates = [":" + name],
         runs_on = lint_on or (only[0] if type(only) == type([]) else only) or "host",
     )
+    _check_layer(name, deps, **kwargs)
 
-def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
+def capos_binary(name, runs_on, profile = None, srcs = None, deps = [], linker_script = None, rustc_flags = [], compile_data = [], **kwargs):
     """A program for the kernel, the loader, user space or the host, whatever is being built for.
 
     Args:
       name: target name.
       runs_on: "host", "kernel", "loader" or "user".
+      profile: the one it is always built in; by default that of what asks for it, checked if nothing does.
       srcs: sources, by default as for capos_library.
       deps: other crates.
       linker_script: a script for the bare linkers.
@@ -197,7 +226,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
     """
     _check_deps(deps)
     srcs = srcs or native.glob(["src/**/*.rs"], allow_empty = True) or native.glob(["**/*.rs"], exclude = ["tests/**", "loom/**", "shuttle/**", "fuzz/**", "benches/**"])
-    flags = lint_flags() + rustc_flags
+    flags = [f for f in lint_flags() if f != _USED_DEPS_LINT] + rustc_flags
     if runs_on == "loader":
         flags += ["-Clink-arg=/Brepro", "-Clink-arg=/DEBUG:NONE"]
     if runs_on in ["kernel", "user"]:
@@ -210,7 +239,7 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
         srcs = srcs,
         compile_data = compile_data,
         edition = "2024",
-        platform = "//platforms:" + runs_on,
+        platform = platform_label(runs_on, profile) if profile else platform_kept(runs_on),
         rustc_flags = flags,
         visibility = kwargs.pop("visibility", ["//visibility:public"]),
         deps = deps,
@@ -220,8 +249,10 @@ def capos_binary(name, runs_on, srcs = None, deps = [], linker_script = None, ru
         name = name + ".lint",
         testonly = kwargs.get("testonly", False),
         crates = [":" + name],
+        profile = profile or "checked",
         runs_on = runs_on,
     )
+    _check_layer(name, deps, **kwargs)
 
 def capos_host_test(name, crate = None, srcs = [], deps = [], data = [], rustc_flags = [], size = "small", **kwargs):
     """A test that runs on the build host: of a crate's own #[cfg(test)] modules, or of its own sources.

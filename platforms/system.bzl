@@ -9,7 +9,7 @@ Both hold `/limine.conf`, `/boot/kernel.elf` and `/boot/<module>`, byte for byte
 """
 
 load("@bazel_skylib//rules:common_settings.bzl", "BuildSettingInfo")
-load(":profile.bzl", "PROFILES", "profile_transition", "release_transition")
+load(":profile.bzl", "PROFILES", "profile_transition")
 
 CaposSystemInfo = provider(
     doc = "A system that can be booted.",
@@ -125,9 +125,9 @@ capos_system = rule(
         "profile": attr.string(default = "release", values = PROFILES.keys(), doc = "How kernel and modules are built."),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
         "_limine": attr.label(default = "//platforms:limine"),
-        "_loader": attr.label(default = "//platforms/loader/uefi:loader", allow_single_file = True, cfg = release_transition),
+        "_loader": attr.label(default = "//platforms/loader/uefi:loader", allow_single_file = True),
         "_make_image": attr.label(default = "//platforms/image:make_image", executable = True, cfg = "exec"),
-        "_stub": attr.label(default = "//platforms/loader/direct:stub", allow_single_file = True, cfg = release_transition),
+        "_stub": attr.label(default = "//platforms/loader/direct:stub", allow_single_file = True),
     },
 )
 

@@ -5,42 +5,15 @@ transitions; a program and its variant never share an object file.
 """
 
 load("@rules_rust//rust:defs.bzl", "rust_clippy_aspect", "rustfmt_aspect")
-load(":profile.bzl", "PROFILES")
-
-_FLAGS_SETTING = "@rules_rust//rust/settings:extra_rustc_flags"
-
-# Coverage that libFuzzer reads, from LLVM's own pass: needs no sanitizer runtime.
-_FUZZ_FLAGS = PROFILES["checked"] + [
-    "--cfg=fuzzing",
-    "-Cpasses=sancov-module",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Ccodegen-units=1",
-]
-
-# For programs that are timed on the host: no checks, all that the optimiser has.
-BENCH_FLAGS = PROFILES["release"] + ["-Copt-level=3"]
-
-_VARIANTS = {
-    "bench": BENCH_FLAGS,
-    "fuzz": _FUZZ_FLAGS,
-    "loom": PROFILES["checked"] + ["--cfg=loom"],
-    # What is a model under loom is one here, too.
-    "shuttle": PROFILES["checked"] + ["--cfg=loom", "--cfg=shuttle"],
-}
+load(":profile.bzl", "VARIANTS", "platform_label")
 
 def _variant_transition_impl(_settings, attr):
-    return {
-        "//platforms:variant": attr.variant,
-        _FLAGS_SETTING: _VARIANTS[attr.variant],
-    }
+    return {"//command_line_option:platforms": platform_label("host", attr.variant)}
 
 _variant_transition = transition(
     implementation = _variant_transition_impl,
     inputs = [],
-    outputs = ["//platforms:variant", _FLAGS_SETTING],
+    outputs = ["//command_line_option:platforms"],
 )
 
 def _variant_impl(ctx):
@@ -56,7 +29,7 @@ def _variant_impl(ctx):
 _ATTRS = {
     "env": attr.string_dict(),
     "program": attr.label(mandatory = True, cfg = _variant_transition, executable = True),
-    "variant": attr.string(mandatory = True, values = _VARIANTS.keys()),
+    "variant": attr.string(mandatory = True, values = VARIANTS.keys()),
     "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
 }
 
@@ -87,7 +60,7 @@ variant_lint = rule(
     implementation = _variant_lint_impl,
     attrs = {
         "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = _variant_transition),
-        "variant": attr.string(mandatory = True, values = _VARIANTS.keys()),
+        "variant": attr.string(mandatory = True, values = VARIANTS.keys()),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
 )

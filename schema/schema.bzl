@@ -1,5 +1,6 @@
 """capos_schema(): Cap'n Proto files become one Rust crate, two modules per file."""
 
+load("//platforms:profile.bzl", "host_transition")
 load("//platforms:rust.bzl", "capos_library")
 
 def _bindings_impl(ctx):
@@ -23,8 +24,10 @@ schema_bindings = rule(
     attrs = {
         "imports": attr.label_list(allow_files = [".capnp"], doc = "Files that are imported and get no code."),
         "srcs": attr.label_list(allow_files = [".capnp"], mandatory = True),
-        "_plugin": attr.label(default = "//schema/compiler", executable = True, cfg = "exec"),
+        "_plugin": attr.label(default = "//schema/compiler", executable = True, cfg = "target"),
+        "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
+    cfg = host_transition,
 )
 
 def _root_impl(ctx):

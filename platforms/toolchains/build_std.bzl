@@ -1,5 +1,7 @@
 """core, compiler_builtins and alloc compiled from rustc's own sources, as one cached action."""
 
+load("//platforms:profile.bzl", "host_transition")
+
 _SCRIPT = """set -eu
 rustc=$1; lib=$2; out=$3; target=$4; name=$5; alloc_cfgs=$6; shift 6
 mkdir -p "empty/lib/rustlib/$name/lib"
@@ -57,31 +59,12 @@ def _build_std_impl(ctx):
     )
     return [DefaultInfo(files = depset(outs))]
 
-def _one_configuration_impl(_settings, _attr):
-    return {
-        "//command_line_option:platforms": str(Label("//platforms:host")),
-        "//platforms:profile": "release",
-        "//platforms:variant": "",
-        "@rules_rust//rust/settings:extra_rustc_flags": [],
-    }
-
-# The target is an argument here and not a configuration, and profiles do not reach the
-# standard library: built once, whoever asks.
-_one_configuration = transition(
-    implementation = _one_configuration_impl,
-    inputs = [],
-    outputs = [
-        "//command_line_option:platforms",
-        "//platforms:profile",
-        "//platforms:variant",
-        "@rules_rust//rust/settings:extra_rustc_flags",
-    ],
-)
-
 build_std = rule(
     doc = "The part of the standard library that bare targets have.",
     implementation = _build_std_impl,
-    cfg = _one_configuration,
+    # The target is an argument here and not a configuration, and profiles do not reach the
+    # standard library: built once, whatever asks.
+    cfg = host_transition,
     attrs = {
         "alloc_cfgs": attr.string_list(doc = "cfgs for the alloc crate alone."),
         "rustc": attr.label(allow_single_file = True, executable = True, cfg = "exec"),

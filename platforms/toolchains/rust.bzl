@@ -1,6 +1,7 @@
 """rules_rust toolchains: host, kernel, loader (UEFI) and user programs."""
 
 load("@rules_rust//rust:toolchain.bzl", "rust_stdlib_filegroup", "rust_toolchain", "rustfmt_toolchain")
+load("//platforms:profile.bzl", "flags_of_profile")
 load(":build_std.bzl", "build_std")
 
 _TOOLS = dict(
@@ -43,7 +44,7 @@ def _bare(name, triple, ext, flags, alloc_cfgs = [], target_json = None):
         allocator_library = "@capos//platforms/toolchains:nothing",
         binary_ext = ext,
         env = {"RUSTC_BOOTSTRAP": "1"},
-        extra_rustc_flags = _BARE_FLAGS + flags,
+        extra_rustc_flags = _BARE_FLAGS + flags + flags_of_profile(name),
         global_allocator_library = "@capos//platforms/toolchains:nothing",
         rust_std = ":std_" + name,
         stdlib_linkflags = [],
@@ -61,6 +62,7 @@ def rust_toolchains(user_target_json):
     rust_toolchain(
         name = "host",
         binary_ext = "",
+        extra_rustc_flags = flags_of_profile("host"),
         rust_std = ":std_host",
         stdlib_linkflags = ["-lpthread", "-ldl"],
         target_triple = "x86_64-unknown-linux-gnu",

@@ -543,7 +543,7 @@ PROOFS = {
         "//kernel/smp/trace:smp_trace_session",
     ],
     "Q1": [
-        "//kernel/core/frames:core_frames_model",
+        "//kernel/core/machine/frames:core_frames_model",
         "//kernel/core/paging:core_paging_model",
         "//kernel/core/timer:core_timer_property",
         "//abi/ring:abi_ring_model",

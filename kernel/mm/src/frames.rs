@@ -10,7 +10,7 @@ use crate::OutOfMemory;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, FrameRange, PAGE_SIZE};
-use core_frames::Frames;
+use core_frames::{AddError, Frames};
 pub use core_frames::{Counts, Order};
 use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::paging;
@@ -137,13 +137,20 @@ pub fn init(handover: &Handover) -> Result<InitReport, OutOfMemory> {
     let mut frames = Frames::new(span, storage).ok_or(OutOfMemory)?;
     for range in usable(handover, MemoryKind::Usable) {
         for part in <[FrameRange; 2]>::from(range.without(carved)) {
-            // The map's usable ranges do not overlap; should two do, the frames count once.
-            let _ = frames.add(part);
+            give(&mut frames, part);
         }
     }
     let usable = frames.counts().managed;
     *FRAMES.lock() = Some(frames);
     Ok(InitReport { usable, bitmaps: bitmap_frames })
+}
+
+/// A range of the memory map becomes the allocator's. The map's ranges do not overlap and the span
+/// is the map's own; a range that is not as promised stays out, so that no frame counts twice.
+fn give(frames: &mut Frames, range: FrameRange) {
+    match frames.add(range) {
+        Ok(()) | Err(AddError::AlreadyManaged | AddError::BeyondSpan) => {}
+    }
 }
 
 /// Adds the loader's memory. It takes the handover, so nothing in that memory is read again.
@@ -157,7 +164,7 @@ pub(crate) unsafe fn reclaim(handover: Handover) -> u64 {
     // The memory map itself lies in the memory that is added. Adding writes only bitmaps, and
     // nothing is handed out while the lock is held, so the map stays readable to the end.
     for range in usable(&handover, MemoryKind::LoaderReclaimable) {
-        let _ = frames.add(range);
+        give(frames, range);
     }
     frames.counts().managed - before
 }

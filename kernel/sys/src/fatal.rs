@@ -57,6 +57,16 @@ pub fn expect(hook: Hook) {
     HOOK.call_once(|| hook);
 }
 
+/// Ends the run as [`leave`] does, after a line for the person before a machine that stays on.
+pub fn close(verdict: Exit) -> ! {
+    if !EXIT_PORT_ALLOWED.load(Ordering::Relaxed) {
+        let console = console::steal();
+        let _ =
+            writeln!(console, "The machine is halted. Reset it to go on (Ctrl-A X leaves QEMU).");
+    }
+    leave(verdict)
+}
+
 /// Ends the run with a verdict, or halts if the exit port may not be used.
 pub fn leave(verdict: Exit) -> ! {
     if EXIT_PORT_ALLOWED.load(Ordering::Relaxed) {
@@ -95,11 +105,7 @@ fn end(cause: Cause<'_>, frame: &TrapFrame) -> ! {
     let _ = report(console, &fatal);
     let verdict = HOOK.get().map_or(Exit::Panic, |hook| hook(&fatal));
     console.set_ink(Ink::Alarm);
-    if !EXIT_PORT_ALLOWED.load(Ordering::Relaxed) {
-        let _ =
-            writeln!(console, "The machine is halted. Reset it to go on (Ctrl-A X leaves QEMU).");
-    }
-    leave(verdict)
+    close(verdict)
 }
 
 /// The first line of a report.

@@ -372,8 +372,8 @@ fn end(code: i64) -> ! {
     if let Some(ticks) = section::longest() {
         println!("The longest time in the kernel without a preemption point: {ticks} ticks.");
     }
-    println!("The system has ended with {code}. (Ctrl-A X leaves QEMU.)");
-    fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
+    println!("The system has ended with {code}.");
+    fatal::close(if code == 0 { Exit::Pass } else { Exit::Fail })
 }
 
 /// The processes that live, for reports.

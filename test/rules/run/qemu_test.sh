@@ -1,7 +1,9 @@
 #!/bin/bash
 # //platforms:qemu shows the booted system on the terminal, and explains wrong words.
+# When the system ends, QEMU does, and the last line says how.
 set -euo pipefail
 run=$1
+panicking_bundle=$2
 check() { if "${@:2}"; then echo "ok: $1"; else echo "FAILED: $1"; exit 1; fi; }
 
 check "a wrong number is explained" grep -q 'whole number from 1 to 255' <("$run" --smp none 2>&1 || true)
@@ -31,11 +33,38 @@ check "the screen's socket is there" test -S "$workspace/bazel-screen.vnc"
 for said in 'press a key' 'calls, ' 'cpu 1:'; do
   until grep -aq "$said" "$TEST_TMPDIR/screen"; do sleep 0.1; done
 done
+check "it still runs" kill -0 "$machine"
 printf 'q' >&9
-until grep -aq 'The system has ended with 0' "$TEST_TMPDIR/screen"; do sleep 0.1; done
-printf '\001x' >&9
-wait "$machine" || true
+# Nobody types Ctrl-A X: the system's end is QEMU's.
+check "a system that ends with 0 is a success" wait "$machine"
+exec 9>&-
 rm -rf "$workspace"
 cat "$TEST_TMPDIR/screen"
 check "it says how to leave" grep -aq 'Ctrl-A X' "$TEST_TMPDIR/screen"
 check "both CPUs came up" grep -aq '2 of 2 CPUs' "$TEST_TMPDIR/screen"
+check "the system says its code" grep -aq 'The system has ended with 0' "$TEST_TMPDIR/screen"
+check "the last line says how it ended" grep -q 'ended normally, with code 0' <(tail -n 1 "$TEST_TMPDIR/screen")
+
+# A person leaves before the end.
+"$run" <"$TEST_TMPDIR/keys" >"$TEST_TMPDIR/screen" 2>&1 &
+machine=$!
+exec 9>"$TEST_TMPDIR/keys"
+until grep -aq 'press a key' "$TEST_TMPDIR/screen"; do
+  kill -0 "$machine" || { cat "$TEST_TMPDIR/screen"; echo "QEMU ended before the system was up"; exit 1; }
+  sleep 0.1
+done
+printf '\001x' >&9
+check "leaving is no failure" wait "$machine"
+exec 9>&-
+check "the last line says it was left" grep -q 'left with Ctrl-A X' <(tail -n 1 "$TEST_TMPDIR/screen")
+
+# The kernel stops.
+status=0
+"$run" --bundle "$panicking_bundle" </dev/null >"$TEST_TMPDIR/screen" 2>&1 || status=$?
+check "a panic is a failure" test "$status" = 1
+check "the report is shown" grep -aq 'capOS kernel stopped' "$TEST_TMPDIR/screen"
+check "the last line points to it" grep -q 'reported above' <(tail -n 1 "$TEST_TMPDIR/screen")
+
+# A person wants to see the last screen.
+check "words given by hand count" grep -q 'exit=debug exit=halt' <("$run" --append exit=halt --print)
+check "a debugger finds the machine as it ended" test -z "$("$run" --mode debug --print | grep isa-debug-exit)"

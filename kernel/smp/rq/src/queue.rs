@@ -284,7 +284,9 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
                 Pick::Idle => return Ok(Next::Idle),
                 Pick::Refused { item, why } => return Ok(Next::Refused(item, why)),
                 Pick::QueueDirect { item } => {
-                    let _ = self.with(item.0, |q, item, e| q.settle_direct(item, e))?;
+                    // Nobody runs and the next turn chooses anew: nothing to arm, nobody to preempt.
+                    let Enqueued { .. } =
+                        self.with(item.0, |q, item, e| q.settle_direct(item, e))?;
                 }
             }
         }

@@ -1,12 +1,14 @@
 //! Starts QEMU for a person: the system on the terminal, or under gdb.
 
 mod debug;
+mod ending;
 mod options;
 
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use ending::Ending;
 use options::{Boot, DEBUG_HELP, HELP, Mode, Options};
 use qemu_command::{Display, FIRMWARE, Machine, Media, QEMU, quoted};
 
@@ -45,9 +47,18 @@ fn machine(options: &Options) -> Result<Machine, String> {
         Boot::Usb => Media::Usb { iso, firmware },
     };
     let mut machine = Machine::new(media);
+    // The system's end is the machine's; under a debugger it stays for a look.
+    machine.exit_port = options.mode == Mode::Run;
     machine.cpus = options.smp.unwrap_or(2);
     machine.memory_mib = options.mem.unwrap_or(256);
-    machine.append = options.append.clone();
+    machine.append = match options.boot {
+        // The image in use has the word, but not the stub that may refuse to load it. What a
+        // person appends comes last and counts.
+        Boot::Direct if machine.exit_port => {
+            format!("exit=debug {}", options.append).trim_end().into()
+        }
+        Boot::Direct | Boot::Cd | Boot::Usb => options.append.clone(),
+    };
     if let Some(lane) = options.lane {
         machine.lane = lane;
     }
@@ -77,7 +88,12 @@ fn start(options: &Options, machine: Machine) -> Result<ExitCode, String> {
         eprintln!("screen: open {} with a VNC viewer", socket.display());
     }
     eprintln!("capOS in QEMU: Ctrl-A X leaves");
-    // Replaces this process: the terminal and its signals are QEMU's.
-    let error = Command::new(QEMU).args(arguments).exec();
-    Err(format!("{QEMU} cannot be started: {error}"))
+    // The terminal is QEMU's until it ends; this process only waits for that.
+    let ended = Command::new(QEMU)
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("{QEMU} cannot be started: {error}"))?;
+    let ending = Ending::of(ended.code(), ended.signal());
+    eprintln!("{ending}");
+    Ok(if ending.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,14 +8,16 @@ use qemu_command::Lane;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
-Boots capOS in QEMU on this terminal. Ctrl-A X leaves, Ctrl-A C is QEMU's monitor.
+Boots capOS in QEMU on this terminal until the system ends; the last line says how it did.
+Ctrl-A X leaves before that, Ctrl-A C is QEMU's monitor.
 
   --smp N          CPUs (default 2)
   --mem MIB        memory (default 256)
   --gui            a screen, shown on a socket for a VNC viewer
   --cd, --usb      boot the ISO under UEFI, as a CD or as a USB disk, not directly
   --deterministic  guest time is the instruction count
-  --append WORDS   words for the kernel's command line (direct boot only)
+  --append WORDS   words for the kernel's command line (direct boot only), such as exit=halt,
+                   which keeps the machine on when the system has ended
   --print          print the QEMU command instead of running it
 ";
 

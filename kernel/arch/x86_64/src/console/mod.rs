@@ -46,7 +46,15 @@ impl Console {
         }
     }
 
-    /// Whether text reaches anyone.
+    /// Text with values in it. The console takes everything, so an error is a value whose own
+    /// `Display` gave up; what was printed before it stands.
+    fn put_values(&mut self, text: fmt::Arguments<'_>) {
+        match self.write_fmt(text) {
+            Ok(()) | Err(fmt::Error) => {}
+        }
+    }
+
+    /// Text to the log ring and to each console that is on.
     fn put(&mut self, text: &str) {
         if let Some(ring) = &mut self.ring {
             ring.push(text.as_bytes());
@@ -118,8 +126,7 @@ pub fn choose(serial: bool, screen: bool) {
 
 /// Prints text as it is.
 pub fn print(text: fmt::Arguments<'_>) {
-    // Writing to the console cannot fail; only a Display implementation could.
-    let _ = CONSOLE.lock().write_fmt(text);
+    CONSOLE.lock().put_values(text);
 }
 
 /// Prints a program's bytes, which are UTF-8 if they are to be read: what is not shows as such.
@@ -142,17 +149,19 @@ pub fn read_byte() -> Option<u8> {
 pub fn line(area: &str, text: fmt::Arguments<'_>) {
     let mut console = CONSOLE.lock();
     console.set_ink(Ink::Dim);
-    let _ = match crate::time::now_ns() {
-        Some(ns) => {
-            write!(console, "[{:>5}.{:06}] ", ns / 1_000_000_000, ns / 1000 % 1_000_000)
-        }
+    match crate::time::now_ns() {
+        Some(ns) => console.put_values(format_args!(
+            "[{:>5}.{:06}] ",
+            ns / 1_000_000_000,
+            ns / 1000 % 1_000_000
+        )),
         // Before the clock is known, there is no time to print.
-        None => write!(console, "[     -      ] "),
-    };
-    let _ = write!(console, "{area:>8}: ");
+        None => console.put("[     -      ] "),
+    }
+    console.put_values(format_args!("{area:>8}: "));
     console.set_ink(Ink::Plain);
-    let _ = console.write_fmt(text);
-    let _ = console.write_str("\n");
+    console.put_values(text);
+    console.put("\n");
 }
 
 /// Prints a line: `log!("memory", "{} frames", count)`.
