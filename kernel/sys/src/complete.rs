@@ -67,7 +67,8 @@ pub fn complete_with(
     }
 }
 
-/// Changes what a pending operation waits for.
+/// Changes what a pending operation waits for; under the lock of what it waits for, or the operation may
+/// have ended and its cell be another's.
 pub fn retarget(party: Party, target: Target) {
     if let Some(thread) = the().thread(party.thread.slot)
         && let Some(completions) = thread.completions_of(party.thread.generation)

@@ -159,15 +159,17 @@ fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery
                 let Ok(rejected) = service.calls.reject_call(key, clock(), complete_ended) else {
                     return;
                 };
+                // Before the lock is given up: from then on another call may take the receive, and its
+                // thread use the cell for the next.
+                if let RecvAgain::Recv(RecvVerdict::Waiting(key)) = rejected.again {
+                    retarget(rejected.receiver, Target::Recv { key: key.to_bits() });
+                }
                 drop(guard);
                 if let Some((caller, _)) = rejected.call {
                     complete(caller, &Outcome::plain(status));
                 }
                 match rejected.again {
-                    RecvAgain::Recv(RecvVerdict::Waiting(key)) => {
-                        retarget(rejected.receiver, Target::Recv { key: key.to_bits() });
-                        return;
-                    }
+                    RecvAgain::Recv(RecvVerdict::Waiting(_)) => return,
                     RecvAgain::Recv(RecvVerdict::Deliver { caller, badge, deadline_ns, token }) => {
                         let (from, to) = (caller, rejected.receiver);
                         delivery = Delivery { token, from, to, badge, deadline_ns };

@@ -1,6 +1,7 @@
 //! Calls between processes, and what becomes of them when a side ends.
 //!
 //! * [`calls`]: matching, order, limits, tokens, counters. [`races`]: cancels against answers.
+//!   [`requeue`]: a cancel of a receive that was put back.
 //! * [`kill`]: a peer ends at each point of a call.
 #![no_std]
 #![no_main]
@@ -8,6 +9,7 @@
 mod calls;
 mod kill;
 mod races;
+mod requeue;
 
 use abi_types::{CapSlot, Status};
 use capos_rt::thread::Threads;
@@ -56,6 +58,8 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("ipc.limits", calls::limits),
     Test::new("ipc.large_messages", calls::large_messages),
     Test::new("ipc.deadlines_cost_no_timer", calls::deadlines_cost_no_timer),
+    Test::new("ipc.requeued_receive_is_cancelled", requeue::cancelled),
+    // The spare endpoint is gone after this.
     Test::new("ipc.endpoint_released", calls::endpoint_released),
     Test::new("ipc.cancel_races_answer", races::cancel_races_answer),
     Test::new("ipc.server_threads", races::server_threads),
