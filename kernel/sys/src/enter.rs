@@ -434,7 +434,7 @@ pub fn claim(thread: &'static Thread, party: Party, target: Target) -> bool {
         Target::Call { process, generation, key } => {
             ipc::give_up_call(ProcessKey { slot: process, generation }, key)
         }
-        Target::Recv { key } => ipc::give_up_recv(thread.process(), key),
+        Target::Recv { .. } => ipc::give_up_recv(thread.process(), party),
         Target::Sleep => {
             let Some(held) = thread.completions_of(party.thread.generation) else {
                 return false;

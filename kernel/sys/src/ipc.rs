@@ -5,11 +5,11 @@
 //! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
 //! → `Service::reply_then_recv` → the caller's CQE.
 
-use crate::complete::{complete, complete_ended, retarget};
+use crate::complete::{complete, complete_ended, operation_of, retarget};
 use crate::enter::Caller;
 use crate::message::{Fault, Message, Sender};
 use crate::object::{self, FacetOf, Object};
-use crate::process::{Calls, Party, Process, ProcessKey, Service};
+use crate::process::{Calls, Party, Process, ProcessKey, service_of};
 use crate::sched::clock;
 use crate::system::the;
 use crate::timers::{self, Purpose};
@@ -20,7 +20,6 @@ use core_endpoint::{
     Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
     ReplyThenRecvError, ReplyVerdict,
 };
-use smp_lock::Guard;
 use smp_pending::Target;
 
 /// A call that was matched with a receive.
@@ -31,17 +30,6 @@ struct Delivery {
     to: Party,
     badge: u64,
     deadline_ns: u64,
-}
-
-/// The service of the process with this name, if it is there.
-fn service_of(key: ProcessKey) -> Result<Guard<'static, Option<Service>>, Status> {
-    let process = the().processes.get(key.slot as usize).ok_or(Status::Disconnected)?;
-    let service = process.service.lock();
-    // Under the lock: the record is not another process's before its service is taken out.
-    if !process.is(key) || service.is_none() {
-        return Err(Status::Disconnected);
-    }
-    Ok(service)
 }
 
 /// Registered buffers come with the interface that registers them: none has a number yet.
@@ -147,7 +135,7 @@ fn place_call(
 /// one is matched again.
 fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery, directly: bool) {
     loop {
-        let fault = match deliver(own, &delivery, directly) {
+        let fault = match deliver(server, own, &delivery, directly) {
             Ok(()) => return,
             Err(fault) => fault,
         };
@@ -161,7 +149,11 @@ fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery
                 };
                 // Before the lock is given up: from then on another call may take the receive, and its
                 // thread use the cell for the next.
-                if let RecvAgain::Recv(RecvVerdict::Waiting(key)) = rejected.again {
+                if let RecvAgain::Recv(verdict) = &rejected.again {
+                    let key = match verdict {
+                        RecvVerdict::Waiting(key) => *key,
+                        RecvVerdict::Deliver { token, .. } => RecvKey::of(*token),
+                    };
                     retarget(rejected.receiver, Target::Recv { key: key.to_bits() });
                 }
                 drop(guard);
@@ -176,6 +168,9 @@ fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery
                     }
                     RecvAgain::Disconnected(receiver) => {
                         return complete(receiver, &Outcome::plain(Status::Disconnected));
+                    }
+                    RecvAgain::GivenUp(receiver) => {
+                        return complete(receiver, &Outcome::plain(Status::Cancelled));
                     }
                 }
             }
@@ -201,7 +196,12 @@ fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery
     }
 }
 
-fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Result<(), Fault> {
+fn deliver(
+    server: ProcessKey,
+    own: Option<Caller<'_>>,
+    delivery: &Delivery,
+    directly: bool,
+) -> Result<(), Fault> {
     let Delivery { token, from, to, badge, deadline_ns } = *delivery;
     let is_own = |caller: &Caller<'_>| caller.thread.slot() == from.thread.slot;
     let (sender, operation) = match own.filter(is_own) {
@@ -210,7 +210,7 @@ fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Resu
                 caller.ring.shared.cells.get(from.cell).map(smp_pending::Cell::operation);
             (Sender::Own(caller), operation)
         }
-        None => (Sender::Waiting(from), crate::complete::operation_of(from)),
+        None => (Sender::Waiting { from, server, token }, operation_of(from)),
     };
     let operation = operation.ok_or(Fault::Source(Status::Cancelled))?;
     let outcome = Outcome {
@@ -402,9 +402,18 @@ pub fn give_up_call(service: ProcessKey, key: u64) -> bool {
     service.calls.cancel_call(CallKey::from_bits(key)).is_ok()
 }
 
-/// Claims a pending receive for its thread.
-pub fn give_up_recv(process: &Process, key: u64) -> bool {
+/// Claims a pending receive for its thread. If a message is on its way to it, the message ends it; if
+/// that fails, the receive is not put back.
+pub fn give_up_recv(process: &Process, party: Party) -> bool {
     let Ok(mut guard) = service_of(process.key()) else { return false };
     let Some(service) = guard.as_mut() else { return false };
-    service.calls.cancel_recv(RecvKey::from_bits(key)).is_ok()
+    // Under the lock: a delivery that fails renames the receive.
+    let Some(Target::Recv { key }) = target_of(party) else { return false };
+    let key = RecvKey::from_bits(key);
+    let is_ours = service.calls.cancel_recv(key).is_ok();
+    if !is_ours {
+        // `false`: it has ended meanwhile.
+        let _ = service.calls.give_up_delivery(key);
+    }
+    is_ours
 }

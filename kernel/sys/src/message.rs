@@ -6,11 +6,11 @@
 
 use crate::complete::{complete_with, operation_of};
 use crate::enter::Caller;
-use crate::process::{Fit, Party};
+use crate::process::{Fit, Party, ProcessKey, service_of};
 use crate::sched;
 use crate::system::the;
 use abi_ring::{INLINE_WORDS, Outcome, Payload, Room};
-use abi_types::{CqeFlags, INLINE_BYTES, Status};
+use abi_types::{CqeFlags, INLINE_BYTES, ReplyToken, Status};
 use kernel_mm::space::MAX_COPY_BYTES;
 use zerocopy::IntoBytes;
 
@@ -37,8 +37,15 @@ pub enum Fault {
 pub enum Sender<'r> {
     /// The thread that runs this.
     Own(Caller<'r>),
-    /// A thread that waits.
-    Waiting(Party),
+    /// A thread that waits for the answer to a call, and may give it up at any time.
+    Waiting {
+        /// The call's operation.
+        from: Party,
+        /// The process that serves it.
+        server: ProcessKey,
+        /// The call there.
+        token: ReplyToken,
+    },
 }
 
 /// A message on its way.
@@ -120,12 +127,16 @@ impl Message<'_> {
                 let space = &caller.thread.process().space;
                 fetch(self.payload, offset, into, space, &caller.ring.kernel)
             }
-            Sender::Waiting(party) => {
+            Sender::Waiting { from, server, token } => {
                 let gone = Fault::Source(Status::Cancelled);
-                let thread = the().thread(party.thread.slot).ok_or(gone)?;
+                let thread = the().thread(from.thread.slot).ok_or(gone)?;
                 // The ring is there while its lock is held, and so is its process.
-                let held = thread.completions_of(party.thread.generation).ok_or(gone)?;
-                fetch(self.payload, offset, into, &thread.process().space, &held.ring().kernel)
+                let held = thread.completions_of(from.thread.generation).ok_or(gone)?;
+                fetch(self.payload, offset, into, &thread.process().space, &held.ring().kernel)?;
+                drop(held);
+                // After the look at its cell and its memory: both are the sender's again from the moment
+                // it gives the call up, and what they hold then is not for this receiver.
+                if is_waited_for(server, token) { Ok(()) } else { Err(gone) }
             }
         }
     }
@@ -135,6 +146,10 @@ impl Message<'_> {
         let bad = Fault::Target(Status::BadAddress);
         let gone = Fault::Target(Status::Cancelled);
         let mut buffer = [0_u64; BUFFER_WORDS];
+        if length == 0 {
+            // Nothing to copy; whether there is a call all the same is for `fetch` to say.
+            return self.fetch(0, &mut [], 0);
+        }
         let mut done = 0_usize;
         while done < length as usize {
             let part = (length as usize - done).min(MAX_COPY_BYTES);
@@ -153,6 +168,14 @@ impl Message<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether somebody waits for the answer to a call.
+fn is_waited_for(server: ProcessKey, token: ReplyToken) -> bool {
+    service_of(server).is_ok_and(|service| {
+        let calls = service.as_ref().map(|service| &service.calls);
+        calls.is_some_and(|calls| matches!(calls.caller_of(token), Ok(Some(_))))
+    })
 }
 
 /// Reads a part of a payload.

@@ -19,7 +19,7 @@ use core_manifest::{Name, Profile};
 use core_thread::{CloseVerdict, KillVerdict, LeaveVerdict, Roster, ThreadKey};
 use kernel_mm::fallible::try_push;
 use kernel_mm::space::{AddressSpace, PinnedRing, SpaceError};
-use smp_lock::{LockClass, TicketLock};
+use smp_lock::{Guard, LockClass, TicketLock};
 
 /// A thread's pending operation, as others name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -478,4 +478,15 @@ pub fn kill(thread: &'static Thread, key: ThreadKey) {
         Ok(KillVerdict::Interrupt) => sched::interrupt_running(thread),
         Ok(KillVerdict::Noted | KillVerdict::Already) | Err(_) => {}
     }
+}
+
+/// The service of the process with this name, if it is there.
+pub fn service_of(key: ProcessKey) -> Result<Guard<'static, Option<Service>>, Status> {
+    let process = the().processes.get(key.slot as usize).ok_or(Status::Disconnected)?;
+    let service = process.service.lock();
+    // Under the lock: the record is not another process's before its service is taken out.
+    if !process.is(key) || service.is_none() {
+        return Err(Status::Disconnected);
+    }
+    Ok(service)
 }
