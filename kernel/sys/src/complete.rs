@@ -24,7 +24,7 @@ pub fn wake(thread: &'static Thread, due: Due, directly: bool) {
 
 /// Completes an operation without a payload.
 pub fn complete(party: Party, outcome: &Outcome) {
-    complete_with(party, false, |ring, cq, credit, _| ring.kernel.post(cq, credit, outcome));
+    complete_with(party, false, |ring, cq, credit| ring.kernel.post(cq, credit, outcome));
 }
 
 /// Completes an operation that a service ended by the way.
@@ -37,7 +37,7 @@ pub fn complete_ended(what: Ended<Party, Party>) {
 
 /// Completes an operation with the words of a payload, at most a slot.
 pub fn complete_words(party: Party, outcome: &Outcome, words: &[u64; INLINE_WORDS]) {
-    complete_with(party, false, |ring, cq, credit, _| {
+    complete_with(party, false, |ring, cq, credit| {
         ring.kernel.post_words(cq, credit, outcome, words)
     });
 }
@@ -48,18 +48,17 @@ pub fn complete_words(party: Party, outcome: &Outcome, words: &[u64; INLINE_WORD
 pub fn complete_with(
     party: Party,
     directly: bool,
-    post: impl FnOnce(&OwnRing, &mut CqProducer, Credit, &Operation) -> Posted,
+    post: impl FnOnce(&OwnRing, &mut CqProducer, Credit) -> Posted,
 ) {
     let Some(thread) = the().thread(party.thread.slot) else { return };
     let Some(mut completions) = thread.completions_of(party.thread.generation) else { return };
     let Some((ring, cq)) = completions.parts() else { return };
     let Some(cell) = ring.shared.cells.get(party.cell) else { return };
-    let operation = cell.operation();
     timers::settle(cell);
     // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
     // once and needs the cell.
-    ring.shared.cells.give_back(party.cell);
-    let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
+    let Some(credit) = ring.shared.cells.finish(party.cell) else { return };
+    let posted = post(ring, cq, credit);
     let due = thread.want.due(&thread.state, posted.count);
     drop(completions);
     if let Some(due) = due {

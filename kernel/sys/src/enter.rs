@@ -326,11 +326,10 @@ impl Caller<'_> {
         payload: Payload,
         room: Room,
     ) -> Party {
-        let Ok((cell, place)) = self.ring.shared.cells.take() else {
+        let operation = Operation { method, transfers, payload, room };
+        let Ok((cell, _)) = self.ring.shared.cells.keep(credit, &operation) else {
             system::defect("more operations are pending than completions are owed");
         };
-        let user_data = credit.into_bits();
-        place.set(&Operation { user_data, method, transfers, payload, room });
         Party { thread: self.thread.key(), cell, room: room.into() }
     }
 
@@ -352,11 +351,12 @@ impl Caller<'_> {
 
     /// Takes back a kept operation that nobody else knows of, to complete it at once.
     pub fn unkeep(self, party: Party) -> Credit {
-        let cell = self.ring.shared.cells.get(party.cell);
-        cell.inspect(|cell| timers::settle(cell));
-        let user_data = cell.map_or(0, smp_pending::Cell::user_data);
-        self.ring.shared.cells.give_back(party.cell);
-        Credit::from_bits(user_data)
+        let cells = &self.ring.shared.cells;
+        cells.get(party.cell).inspect(|cell| timers::settle(cell));
+        match cells.finish(party.cell) {
+            Some(credit) => credit,
+            None => system::defect("an operation that nobody else knew of was completed"),
+        }
     }
 }
 

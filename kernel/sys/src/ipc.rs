@@ -22,6 +22,9 @@ use core_endpoint::{
 };
 use smp_pending::Target;
 
+/// The message of an operation that only receives.
+const NOTHING: Payload = Payload::Inline { slot: 0, length: 0 };
+
 /// A call that was matched with a receive.
 #[derive(Clone, Copy)]
 struct Delivery {
@@ -49,12 +52,8 @@ pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) {
     match found {
         Err(status) => caller.finish(credit, &Outcome::plain(status)),
         Ok(Cap { object: Object::Facet(facet), badge, grant }) => {
-            let made = call_endpoint(caller, &credit, call, facet, badge, grant);
-            if let Err((status, party)) = made {
-                if let Some(party) = party {
-                    let credit = caller.unkeep(party);
-                    return caller.finish(credit, &Outcome::plain(status));
-                }
+            let made = call_endpoint(caller, credit, call, facet, badge, grant);
+            if let Err((status, credit)) = made {
                 caller.finish(credit, &Outcome::plain(status));
             }
         }
@@ -64,23 +63,22 @@ pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) {
 
 fn call_endpoint(
     caller: Caller<'_>,
-    credit: &Credit,
+    credit: Credit,
     call: &abi_ring::Call,
     facet: FacetOf,
     badge: u64,
     grant: core_cap::Grant,
-) -> Result<(), (Status, Option<Party>)> {
+) -> Result<(), (Status, Credit)> {
     // Sending capabilities along is not part of this kernel yet, and is refused before anything
     // is done.
     if call.transfers() != 0 {
-        return Err((Status::Unimplemented, None));
+        return Err((Status::Unimplemented, credit));
     }
-    let credit = Credit::from_bits(credit.user_data());
     let mut party = caller.keep(credit, call.method(), 0, call.params(), call.results());
     if call.deadline_ns() != 0 {
         party.room = party.room.bounded();
     }
-    let refuse = |status| (status, Some(party));
+    let refuse = |status| (status, caller.unkeep(party));
     let now = clock();
     let deadline_ns = call.deadline_ns();
     if deadline_ns > now {
@@ -238,14 +236,13 @@ fn own_endpoint(process: &Process, slot: CapSlot) -> Result<EndpointKey, Status>
 /// RECV.
 pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) {
     let process = caller.thread.process();
-    let nothing = Payload::Inline { slot: 0, length: 0 };
-    let endpoint = check_places(nothing, Some(recv.room()))
+    let endpoint = check_places(NOTHING, Some(recv.room()))
         .and_then(|()| own_endpoint(process, recv.endpoint()));
     let endpoint = match endpoint {
         Ok(endpoint) => endpoint,
         Err(status) => return caller.finish(credit, &Outcome::plain(status)),
     };
-    let party = caller.keep(credit, 0, 0, nothing, recv.room());
+    let party = caller.keep(credit, 0, 0, NOTHING, recv.room());
     let received = service_of(process.key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
         let verdict = service
@@ -281,99 +278,116 @@ fn received_now(caller: Caller<'_>, party: Party, verdict: RecvVerdict<Party>) {
 
 /// RETURN, with or without a receive.
 pub fn answer(caller: Caller<'_>, credit: Credit, answer: &Return) {
-    match answer_with(caller, &credit, answer) {
-        // Without a receive the RETURN itself is done; with one it completes with the next call.
-        Ok(None) => caller.finish(credit, &Outcome::plain(Status::Ok)),
-        Ok(Some(_)) => {}
-        Err((status, None)) => caller.finish(credit, &Outcome::plain(status)),
-        Err((status, Some(party))) => {
-            let credit = caller.unkeep(party);
-            caller.finish(credit, &Outcome::plain(status));
-        }
+    let answered = match (check_answer(caller, answer), answer.then()) {
+        (Err(status), _) => Err((status, credit)),
+        (Ok(()), None) => answer_only(caller, credit, answer),
+        (Ok(()), Some(recv)) => answer_then_recv(caller, credit, answer, &recv),
+    };
+    if let Err((status, credit)) = answered {
+        caller.finish(credit, &Outcome::plain(status));
     }
 }
 
-fn answer_with(
-    caller: Caller<'_>,
-    credit: &Credit,
-    answer: &Return,
-) -> Result<Option<Party>, (Status, Option<Party>)> {
-    let process = caller.thread.process();
+/// Whether the answer is where it says, and the next call can go where it says.
+fn check_answer(caller: Caller<'_>, answer: &Return) -> Result<(), Status> {
     let payload = answer.results();
-    let then = answer.then();
-    let plain = |status| (status, None);
-    check_places(payload, then.map(|recv| recv.room())).map_err(plain)?;
+    check_places(payload, answer.then().map(|recv| recv.room()))?;
     if answer.transfers() != 0 {
-        return Err(plain(Status::Unimplemented));
+        return Err(Status::Unimplemented);
     }
     if let Payload::Address { address, length } = payload
-        && !process.space.is_readable(address, u64::from(length))
+        && !caller.thread.process().space.is_readable(address, u64::from(length))
     {
-        return Err(plain(Status::BadAddress));
+        return Err(Status::BadAddress);
     }
-    let next = match then {
-        None => None,
-        Some(recv) => {
-            let endpoint = own_endpoint(process, recv.endpoint()).map_err(plain)?;
-            let nothing = Payload::Inline { slot: 0, length: 0 };
-            let credit = Credit::from_bits(credit.user_data());
-            Some((endpoint, caller.keep(credit, 0, 0, nothing, recv.room())))
-        }
-    };
-    let party = next.map(|(_, party)| party);
-    let refuse = |status| (status, party);
-    let (reply, received) = {
-        let mut guard = service_of(process.key()).map_err(refuse)?;
-        let service = guard.as_mut().ok_or(refuse(Status::Disconnected))?;
-        reply(caller, &mut service.calls, answer.token(), payload.length(), next).map_err(refuse)?
-    };
-    if let ReplyVerdict::Complete { caller: to, .. } = reply {
-        let (status, method) = match answer.exception() {
-            None => (Status::Ok, 0),
-            Some(kind) => (Status::Exception, kind as u16),
-        };
-        let length = payload.length();
-        let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
-        let from = Sender::Own(caller);
-        let directly = party.is_some();
-        let message = Message { from, payload, to, outcome, deadline_ns: 0, directly };
-        match message.deliver() {
-            Ok(()) => {}
-            Err(Fault::Target(status)) => complete(to, &Outcome::plain(status)),
-            // The server unmapped its answer while it gave it.
-            Err(Fault::Source(_)) => complete(to, &Outcome::plain(Status::Cancelled)),
-        }
-    }
-    if let (Some(verdict), Some(party)) = (received, party) {
-        received_now(caller, party, verdict);
-    }
-    Ok(party)
+    Ok(())
 }
 
-/// The service's part of a RETURN: both halves or none.
-fn reply(
+/// A RETURN by itself: it is done once the caller has its answer.
+fn answer_only(
     caller: Caller<'_>,
-    calls: &mut Calls,
-    token: ReplyToken,
-    length: u32,
-    next: Option<(EndpointKey, Party)>,
-) -> Result<(ReplyVerdict<Party>, Option<RecvVerdict<Party>>), Status> {
-    let waiting = calls.caller_of(token).map_err(|_| Status::NotFound)?;
-    if waiting.is_some_and(|party| length > party.room.bytes()) {
-        return Err(Status::ResultTooLarge);
-    }
-    match next {
-        None => Ok((calls.reply(token).map_err(|_| Status::NotFound)?, None)),
-        Some((endpoint, party)) => {
-            let (reply, received) = calls
-                .reply_then_recv(token, endpoint, party, clock(), complete_ended)
-                .map_err(|error| match error {
-                    ReplyThenRecvError::StaleToken => Status::NotFound,
-                    ReplyThenRecvError::Recv(error) => error.status(),
-                })?;
-            note_waiting(caller, party, &received);
-            Ok((reply, Some(received)))
+    credit: Credit,
+    answer: &Return,
+) -> Result<(), (Status, Credit)> {
+    let replied = service_of(caller.thread.process().key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        check_length(&service.calls, answer)?;
+        service.calls.reply(answer.token()).map_err(|_| Status::NotFound)
+    });
+    match replied {
+        Ok(reply) => {
+            give_answer(caller, answer, reply, false);
+            caller.finish(credit, &Outcome::plain(Status::Ok));
+            Ok(())
         }
+        Err(status) => Err((status, credit)),
+    }
+}
+
+/// A RETURN that receives the next call, with which it completes. Both halves or none.
+fn answer_then_recv(
+    caller: Caller<'_>,
+    credit: Credit,
+    answer: &Return,
+    recv: &Recv,
+) -> Result<(), (Status, Credit)> {
+    let process = caller.thread.process();
+    let endpoint = match own_endpoint(process, recv.endpoint()) {
+        Ok(endpoint) => endpoint,
+        Err(status) => return Err((status, credit)),
+    };
+    let party = caller.keep(credit, 0, 0, NOTHING, recv.room());
+    let replied = service_of(process.key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        check_length(&service.calls, answer)?;
+        let (reply, received) = service
+            .calls
+            .reply_then_recv(answer.token(), endpoint, party, clock(), complete_ended)
+            .map_err(|error| match error {
+                ReplyThenRecvError::StaleToken => Status::NotFound,
+                ReplyThenRecvError::Recv(error) => error.status(),
+            })?;
+        note_waiting(caller, party, &received);
+        Ok((reply, received))
+    });
+    match replied {
+        Ok((reply, received)) => {
+            give_answer(caller, answer, reply, true);
+            received_now(caller, party, received);
+            Ok(())
+        }
+        Err(status) => Err((status, caller.unkeep(party))),
+    }
+}
+
+/// Whether the answer fits the room of the caller that waits for it.
+fn check_length(calls: &Calls, answer: &Return) -> Result<(), Status> {
+    let waiting = calls.caller_of(answer.token()).map_err(|_| Status::NotFound)?;
+    match waiting {
+        Some(party) if answer.results().length() > party.room.bytes() => {
+            Err(Status::ResultTooLarge)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Completes the call that was answered, if somebody waits for it.
+fn give_answer(caller: Caller<'_>, answer: &Return, reply: ReplyVerdict<Party>, directly: bool) {
+    let ReplyVerdict::Complete { caller: to, .. } = reply else { return };
+    let (status, method) = match answer.exception() {
+        None => (Status::Ok, 0),
+        Some(kind) => (Status::Exception, kind as u16),
+    };
+    let payload = answer.results();
+    let length = payload.length();
+    let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
+    let from = Sender::Own(caller);
+    let message = Message { from, payload, to, outcome, deadline_ns: 0, directly };
+    match message.deliver() {
+        Ok(()) => {}
+        Err(Fault::Target(status)) => complete(to, &Outcome::plain(status)),
+        // The server unmapped its answer while it gave it.
+        Err(Fault::Source(_)) => complete(to, &Outcome::plain(Status::Cancelled)),
     }
 }
 

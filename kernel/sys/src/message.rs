@@ -77,7 +77,7 @@ impl Message<'_> {
             && self.to.room == Fit::SIMPLE_INLINE
             && self.deadline_ns == 0
         {
-            complete_with(self.to, self.directly, |ring, cq, credit, _| {
+            complete_with(self.to, self.directly, |ring, cq, credit| {
                 ring.kernel.post_from_slot(cq, credit, &self.outcome, &caller.ring.kernel, slot)
             });
             return Ok(());
@@ -106,7 +106,7 @@ impl Message<'_> {
         if self.deadline_ns != 0 {
             outcome.flags |= CqeFlags::DEADLINE;
         }
-        complete_with(self.to, self.directly, |ring, cq, credit, _| {
+        complete_with(self.to, self.directly, |ring, cq, credit| {
             if self.deadline_ns != 0 {
                 ring.kernel.write_next_inline(cq, DEADLINE_WORD, self.deadline_ns);
             }

@@ -37,13 +37,13 @@ pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
         let now = sched::clock();
         (now, Some(now.saturating_add(timeout_ns)))
     };
-    let user_data = credit.into_bits();
+    let mut credit = Some(credit);
     let mut kept = None;
     // Under the lock of the word's waiters: who wakes this one finds what it keeps.
     let is_expected = || {
         let is_expected = process.space.load_u32(address)? == request.expected();
-        if is_expected {
-            let party = caller.keep_plain(Credit::from_bits(user_data), Target::Park);
+        if is_expected && let Some(credit) = credit.take() {
+            let party = caller.keep_plain(credit, Target::Park);
             thread.park_cell.store(named(party), Ordering::Relaxed);
             thread.park_deadline_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
             kept = Some(party);
@@ -68,14 +68,13 @@ pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
         // Not reached: its cell would be in the way.
         Err(ParkError::Waits | ParkError::NoSuchWaiter) => Status::Overloaded,
     };
-    let credit = match kept {
-        None => Credit::from_bits(user_data),
-        Some(party) => {
-            thread.park_cell.store(0, Ordering::Relaxed);
-            caller.unkeep(party)
-        }
-    };
-    caller.finish(credit, &Outcome::plain(status));
+    if let Some(party) = kept {
+        thread.park_cell.store(0, Ordering::Relaxed);
+        credit = Some(caller.unkeep(party));
+    }
+    if let Some(credit) = credit {
+        caller.finish(credit, &Outcome::plain(status));
+    }
 }
 
 /// Whether the process may park at this address at all.

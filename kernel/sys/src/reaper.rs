@@ -204,7 +204,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
             }
             timers::settle(cell);
         }
-        ring.shared.cells.give_back(index);
+        ring.shared.cells.drop_with_ring(index);
     }
     false
 }
