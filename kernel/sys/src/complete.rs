@@ -3,7 +3,7 @@
 //!
 //! Whoever claimed an operation's outcome completes it, once. If the thread is gone, nothing happens.
 
-use crate::process::Party;
+use crate::party::Party;
 use crate::system::the;
 use crate::thread::{OwnRing, Thread};
 use crate::{sched, timers};

@@ -10,9 +10,11 @@
 //! the SQE is consumed, the record changes hands, the message is copied from ring to ring under the
 //! peer's completion lock, and the CPU goes from this thread to the peer ([`wait`]).
 
-use crate::enter::{self, Caller};
+use crate::caller::Caller;
+use crate::enter;
 use crate::object::{FacetOf, Object};
-use crate::process::{Fit, Party, ProcessKey};
+use crate::party::{Fit, Party};
+use crate::process::ProcessKey;
 use crate::system::Cpu;
 use crate::thread::{OwnRing, Thread};
 use crate::{sched, system};

@@ -5,11 +5,12 @@
 //! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
 //! → `Service::reply_then_recv` → the caller's CQE.
 
+use crate::caller::{Caller, Finish, NOTHING, Refused};
 use crate::complete::{complete, complete_ended, operation_of, retarget};
-use crate::enter::Caller;
 use crate::message::{Fault, Message, Sender};
 use crate::object::{self, FacetOf, Object};
-use crate::process::{Calls, Party, Process, ProcessKey, service_of};
+use crate::party::Party;
+use crate::process::{Calls, Process, ProcessKey, service_of};
 use crate::sched::clock;
 use crate::system::the;
 use crate::timers::{self, Purpose};
@@ -20,10 +21,7 @@ use core_endpoint::{
     Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
     ReplyThenRecvError, ReplyVerdict,
 };
-use smp_pending::Target;
-
-/// The message of an operation that only receives.
-const NOTHING: Payload = Payload::Inline { slot: 0, length: 0 };
+use smp_pending::{Operation, Target};
 
 /// A call that was matched with a receive.
 #[derive(Clone, Copy)]
@@ -43,19 +41,16 @@ fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
 }
 
 /// CALL.
-pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) {
+pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) -> Finish {
     let found = caller
         .thread
         .process()
         .lookup(call.target())
         .and_then(|cap| check_places(call.params(), Some(call.results())).map(|()| cap));
     match found {
-        Err(status) => caller.finish(credit, &Outcome::plain(status)),
+        Err(status) => Finish::Plain(credit, status),
         Ok(Cap { object: Object::Facet(facet), badge, grant }) => {
-            let made = call_endpoint(caller, credit, call, facet, badge, grant);
-            if let Err((status, credit)) = made {
-                caller.finish(credit, &Outcome::plain(status));
-            }
+            call_endpoint(caller, credit, call, facet, badge, grant).into()
         }
         Ok(cap) => object::call(caller, credit, call, &cap),
     }
@@ -68,13 +63,15 @@ fn call_endpoint(
     facet: FacetOf,
     badge: u64,
     grant: core_cap::Grant,
-) -> Result<(), (Status, Credit)> {
+) -> Result<Finish, Refused> {
     // Sending capabilities along is not part of this kernel yet, and is refused before anything
     // is done.
     if call.transfers() != 0 {
         return Err((Status::Unimplemented, credit));
     }
-    let mut party = caller.keep(credit, call.method(), 0, call.params(), call.results());
+    let (payload, room) = (call.params(), call.results());
+    let operation = Operation { method: call.method(), transfers: 0, payload, room };
+    let mut party = caller.keep(credit, &operation);
     if call.deadline_ns() != 0 {
         party.room = party.room.bounded();
     }
@@ -93,14 +90,14 @@ fn call_endpoint(
         }
     }
     match place_call(caller, facet, grant, Call { caller: party, badge, deadline_ns }, now) {
-        Ok(CallVerdict::Queued(_)) => Ok(()),
+        Ok(CallVerdict::Queued(_)) => {}
         Ok(CallVerdict::Deliver { to, token }) => {
             let delivery = Delivery { token, from: party, to, badge, deadline_ns };
             carry_out(facet.process, Some(caller), delivery, true);
-            Ok(())
         }
-        Err(status) => Err(refuse(status)),
+        Err(status) => return Err(refuse(status)),
     }
+    Ok(Finish::Later)
 }
 
 /// Puts the call to the service, and notes in the caller's cell what it waits for.
@@ -234,15 +231,15 @@ fn own_endpoint(process: &Process, slot: CapSlot) -> Result<EndpointKey, Status>
 }
 
 /// RECV.
-pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) {
+pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) -> Finish {
     let process = caller.thread.process();
     let endpoint = check_places(NOTHING, Some(recv.room()))
         .and_then(|()| own_endpoint(process, recv.endpoint()));
     let endpoint = match endpoint {
         Ok(endpoint) => endpoint,
-        Err(status) => return caller.finish(credit, &Outcome::plain(status)),
+        Err(status) => return Finish::Plain(credit, status),
     };
-    let party = caller.keep(credit, 0, 0, NOTHING, recv.room());
+    let party = caller.keep_for(credit, recv.room());
     let received = service_of(process.key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
         let verdict = service
@@ -253,11 +250,11 @@ pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) {
         Ok(verdict)
     });
     match received {
-        Ok(verdict) => received_now(caller, party, verdict),
-        Err(status) => {
-            let credit = caller.unkeep(party);
-            caller.finish(credit, &Outcome::plain(status));
+        Ok(verdict) => {
+            received_now(caller, party, verdict);
+            Finish::Later
         }
+        Err(status) => Finish::Plain(caller.unkeep(party), status),
     }
 }
 
@@ -277,14 +274,11 @@ fn received_now(caller: Caller<'_>, party: Party, verdict: RecvVerdict<Party>) {
 }
 
 /// RETURN, with or without a receive.
-pub fn answer(caller: Caller<'_>, credit: Credit, answer: &Return) {
-    let answered = match (check_answer(caller, answer), answer.then()) {
-        (Err(status), _) => Err((status, credit)),
+pub fn answer(caller: Caller<'_>, credit: Credit, answer: &Return) -> Finish {
+    match (check_answer(caller, answer), answer.then()) {
+        (Err(status), _) => Finish::Plain(credit, status),
         (Ok(()), None) => answer_only(caller, credit, answer),
         (Ok(()), Some(recv)) => answer_then_recv(caller, credit, answer, &recv),
-    };
-    if let Err((status, credit)) = answered {
-        caller.finish(credit, &Outcome::plain(status));
     }
 }
 
@@ -304,11 +298,7 @@ fn check_answer(caller: Caller<'_>, answer: &Return) -> Result<(), Status> {
 }
 
 /// A RETURN by itself: it is done once the caller has its answer.
-fn answer_only(
-    caller: Caller<'_>,
-    credit: Credit,
-    answer: &Return,
-) -> Result<(), (Status, Credit)> {
+fn answer_only(caller: Caller<'_>, credit: Credit, answer: &Return) -> Finish {
     let replied = service_of(caller.thread.process().key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
         check_length(&service.calls, answer)?;
@@ -317,26 +307,20 @@ fn answer_only(
     match replied {
         Ok(reply) => {
             give_answer(caller, answer, reply, false);
-            caller.finish(credit, &Outcome::plain(Status::Ok));
-            Ok(())
+            Finish::Plain(credit, Status::Ok)
         }
-        Err(status) => Err((status, credit)),
+        Err(status) => Finish::Plain(credit, status),
     }
 }
 
 /// A RETURN that receives the next call, with which it completes. Both halves or none.
-fn answer_then_recv(
-    caller: Caller<'_>,
-    credit: Credit,
-    answer: &Return,
-    recv: &Recv,
-) -> Result<(), (Status, Credit)> {
+fn answer_then_recv(caller: Caller<'_>, credit: Credit, answer: &Return, recv: &Recv) -> Finish {
     let process = caller.thread.process();
     let endpoint = match own_endpoint(process, recv.endpoint()) {
         Ok(endpoint) => endpoint,
-        Err(status) => return Err((status, credit)),
+        Err(status) => return Finish::Plain(credit, status),
     };
-    let party = caller.keep(credit, 0, 0, NOTHING, recv.room());
+    let party = caller.keep_for(credit, recv.room());
     let replied = service_of(process.key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
         check_length(&service.calls, answer)?;
@@ -354,9 +338,9 @@ fn answer_then_recv(
         Ok((reply, received)) => {
             give_answer(caller, answer, reply, true);
             received_now(caller, party, received);
-            Ok(())
+            Finish::Later
         }
-        Err(status) => Err((status, caller.unkeep(party))),
+        Err(status) => Finish::Plain(caller.unkeep(party), status),
     }
 }
 

@@ -20,6 +20,8 @@
 extern crate alloc;
 
 pub mod boot;
+mod caller;
+mod cancel;
 mod complete;
 mod counters;
 mod enter;
@@ -30,6 +32,8 @@ pub mod machine;
 mod message;
 mod object;
 mod park;
+mod party;
+mod pass;
 mod process;
 mod reaper;
 pub mod report;

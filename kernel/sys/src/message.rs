@@ -4,10 +4,11 @@
 //! through a buffer of the kernel's: the slow form. A thread that is gone, or memory that is not
 //! mapped, is a [`Fault`] of the side it is on, and nothing was completed.
 
+use crate::caller::Caller;
 use crate::complete::{complete_with, operation_of};
-use crate::enter::Caller;
-use crate::process::{Fit, Party, ProcessKey, service_of};
-use crate::sched;
+use crate::party::{Fit, Party};
+use crate::process::{ProcessKey, service_of};
+use crate::sched::breathe as preemption_point;
 use crate::system::the;
 use abi_ring::{INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CqeFlags, INLINE_BYTES, ReplyToken, Status};
@@ -16,8 +17,9 @@ use zerocopy::IntoBytes;
 
 /// Words of the buffer.
 const BUFFER_WORDS: usize = MAX_COPY_BYTES / 8;
-/// Bytes between two preemption points of a long message.
-const BREATH_BYTES: usize = 4 * MAX_COPY_BYTES;
+/// Bytes of a message between two preemption points: four pages, each walked, copied and looked after in
+/// about 4,000 instructions, of the 20,000 a section may have.
+const BYTES_PER_PREEMPTION_POINT: usize = 4 * MAX_COPY_BYTES;
 /// The word of an inline slot that holds a call's deadline.
 const DEADLINE_WORD: usize = INLINE_WORDS - 1;
 /// Where that word begins.
@@ -162,8 +164,8 @@ impl Message<'_> {
             thread.process().space.copy_out(to, bytes).map_err(|_| bad)?;
             drop(held);
             done += part;
-            if done.is_multiple_of(BREATH_BYTES) {
-                sched::breathe();
+            if done.is_multiple_of(BYTES_PER_PREEMPTION_POINT) {
+                preemption_point();
             }
         }
         Ok(())

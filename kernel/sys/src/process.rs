@@ -4,12 +4,13 @@
 //! threads to all of them. Records are type-stable; a process is named by position and generation.
 
 use crate::object::Object;
+use crate::party::Party;
+use crate::sched::breathe as preemption_point;
 use crate::system::{self, the};
 use crate::thread::{STACK_PAGES, SpawnError, Thread};
 use crate::{reaper, sched};
-use abi_ring::Room;
 use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
-use abi_types::{INLINE_BYTES, RingBlock, Status};
+use abi_types::{RingBlock, Status};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use core_cap::{Cap, CapError, Grant, GrantEntry, Grants, Slot, Table};
@@ -20,54 +21,6 @@ use core_thread::{CloseVerdict, KillVerdict, LeaveVerdict, Roster, ThreadKey};
 use kernel_mm::fallible::try_push;
 use kernel_mm::space::{AddressSpace, PinnedRing, SpaceError};
 use smp_lock::{Guard, LockClass, TicketLock};
-
-/// A thread's pending operation, as others name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Party {
-    /// The thread.
-    pub thread: ThreadKey,
-    /// The operation's cell.
-    pub cell: u32,
-    /// What its room takes.
-    pub room: Fit,
-}
-
-/// What fits into the room of a pending operation: how many bytes, and whether a message that is
-/// inline at its sender goes there from ring to ring, with nothing else to look at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fit(u32);
-
-impl Fit {
-    const SIMPLE: u32 = 1 << 31;
-    /// Nothing fits, or it does not matter.
-    pub const NONE: Self = Self(0);
-    /// The inline slot of the completion, for an operation that no timer bounds.
-    pub const SIMPLE_INLINE: Self = Self(INLINE_BYTES as u32 | Self::SIMPLE);
-
-    /// How many bytes.
-    #[inline]
-    pub const fn bytes(self) -> u32 {
-        self.0 & !Self::SIMPLE
-    }
-
-    /// The same room for an operation that a timer bounds.
-    #[inline]
-    pub const fn bounded(self) -> Self {
-        Self(self.0 & !Self::SIMPLE)
-    }
-}
-
-impl From<Room> for Fit {
-    #[inline]
-    fn from(room: Room) -> Self {
-        match room {
-            Room::Inline => Self::SIMPLE_INLINE,
-            Room::Address { capacity, .. } | Room::Registered { capacity, .. } => {
-                Self(capacity).bounded()
-            }
-        }
-    }
-}
 
 /// A process's capability table.
 pub type CapTable = Table<Object, Vec<Slot<Object>>>;
@@ -198,8 +151,9 @@ pub struct Members {
     next_ring: u32,
 }
 
-/// Thread records looked at between two preemption points.
-const BREATH_RECORDS: usize = 256;
+/// Thread records looked at between two preemption points: most are another's, at some 20 instructions each;
+/// a kill in each would be about 60,000 without the points.
+const RECORDS_PER_PREEMPTION_POINT: usize = 256;
 
 /// Numbers address spaces for park keys.
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(1);
@@ -386,8 +340,8 @@ impl Process {
         }
         let me = system::here().current().map(Thread::slot);
         for (n, thread) in the().threads.iter().enumerate() {
-            if n.is_multiple_of(BREATH_RECORDS) {
-                sched::breathe();
+            if n.is_multiple_of(RECORDS_PER_PREEMPTION_POINT) {
+                preemption_point();
             }
             // Its name before whose it is: a record that is another process's by the time it is asked
             // has another name by then, and the kill of this one finds nobody.

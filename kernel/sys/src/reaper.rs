@@ -9,10 +9,11 @@
 //! serving ends; its ring and stack are taken; its joiner completes; its process lets go of it. For a
 //! process: capabilities, calls, memory, the record.
 
+use crate::cancel;
 use crate::complete::complete_ended;
-use crate::enter;
 use crate::object::{self, threads};
-use crate::process::{Fit, Party, Process};
+use crate::party::{Fit, Party};
+use crate::process::Process;
 use crate::sched;
 use crate::start;
 use crate::system::{self, NO_THREAD, here, the};
@@ -190,7 +191,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
         };
         drop(held);
         let party = Party { thread: key, cell: index, room: Fit::NONE };
-        let is_ours = enter::claim(thread, party, target);
+        let is_ours = cancel::claim(thread, party, target);
         if !is_ours && target == smp_pending::Target::Park {
             // Whoever has claimed the wait completes it any moment, by the thread's record alone.
             return false;

@@ -1,6 +1,7 @@
 //! Threads: the record, how one is made, and how one is named.
 
 use crate::process::Process;
+use crate::sched::breathe as preemption_point;
 use crate::system::{self, NO_THREAD, the};
 use crate::{sched, start as boot};
 use abi_ring::Memory;
@@ -170,9 +171,9 @@ struct Parts {
 impl Parts {
     fn allocate(process: &'static Process) -> Result<Self, SpawnError> {
         let stack = KernelStack::for_thread().map_err(|OutOfMemory| SpawnError::StackMemory)?;
-        sched::breathe();
+        preemption_point();
         let (number, memory, limit) = process.take_ring().map_err(|_| SpawnError::Memory)?;
-        sched::breathe();
+        preemption_point();
         match pending(memory.block().cq_entries()) {
             Ok((cells, words)) => Ok(Self { stack, number, memory, limit, cells, words }),
             Err(OutOfMemory) => {

@@ -5,7 +5,7 @@
 //! that asks for it, and served there.
 
 use crate::complete::complete;
-use crate::process::{Fit, Party};
+use crate::party::{Fit, Party};
 use crate::sched;
 use crate::system::{self, Cpu, System, the};
 use crate::{ipc, object, park};

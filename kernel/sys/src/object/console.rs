@@ -5,7 +5,7 @@
 
 use super::Calling;
 use crate::complete::complete_words;
-use crate::process::Party;
+use crate::party::Party;
 use crate::timers;
 use abi_ring::{INLINE_WORDS, Outcome};
 use abi_types::Status;
