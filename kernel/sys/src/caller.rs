@@ -6,10 +6,10 @@
 //! device completes it later. An operation that is refused gives its credit back with the status; there
 //! is no other credit.
 
+use crate::deadlines;
 use crate::party::Party;
 use crate::system::{self, System};
 use crate::thread::{OwnRing, Thread};
-use crate::timers;
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::Status;
 use smp_pending::{Operation, Target};
@@ -111,7 +111,7 @@ impl Caller<'_> {
     /// Takes back a kept operation that nobody else knows of, to complete it at once.
     pub fn unkeep(self, party: Party) -> Credit {
         let cells = &self.ring.shared.cells;
-        cells.get(party.cell).inspect(|cell| timers::settle(cell));
+        cells.get(party.cell).inspect(|cell| deadlines::settle(cell));
         match cells.finish(party.cell) {
             Some(credit) => credit,
             None => system::defect("an operation that nobody else knew of was completed"),

@@ -5,7 +5,7 @@ use crate::complete::complete;
 use crate::party::{Fit, Party};
 use crate::process::ProcessKey;
 use crate::thread::Thread;
-use crate::{ipc, object, park, timers};
+use crate::{deadlines, ipc, object, park};
 use abi_ring::{Credit, Outcome};
 use abi_types::Status;
 use smp_pending::Target;
@@ -35,7 +35,8 @@ pub fn claim(thread: &'static Thread, party: Party, target: Target) -> bool {
             let Some(held) = thread.completions_of(party.thread.generation) else {
                 return false;
             };
-            let is_ours = held.ring().shared.cells.get(party.cell).is_some_and(timers::claim_sleep);
+            let is_ours =
+                held.ring().shared.cells.get(party.cell).is_some_and(deadlines::claim_sleep);
             if is_ours {
                 thread.process().sleep_ended();
             }

@@ -6,7 +6,7 @@
 use crate::party::Party;
 use crate::system::the;
 use crate::thread::{OwnRing, Thread};
-use crate::{sched, timers};
+use crate::{deadlines, sched};
 use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
 use core_endpoint::Ended;
 use core_thread::{Due, WakeVerdict};
@@ -54,7 +54,7 @@ pub fn complete_with(
     let Some(mut completions) = thread.completions_of(party.thread.generation) else { return };
     let Some((ring, cq)) = completions.parts() else { return };
     let Some(cell) = ring.shared.cells.get(party.cell) else { return };
-    timers::settle(cell);
+    deadlines::settle(cell);
     // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
     // once and needs the cell.
     let Some(credit) = ring.shared.cells.finish(party.cell) else { return };

@@ -8,7 +8,7 @@ use crate::caller::{Caller, Finish};
 use crate::complete;
 use crate::system::{self, Cpu, System};
 use crate::thread::{OwnRing, Thread};
-use crate::{fastpath, park, pass, sched, timers};
+use crate::{deadlines, fastpath, park, pass, sched};
 use abi_ring::{Refusal, Sole, Stop, Visitor};
 use abi_types::{EnterFlags, EnterResult, NEVER, Opcode, Status};
 use core_thread::{ParkVerdict, ResumeVerdict};
@@ -211,11 +211,11 @@ pub fn wait(thread: &'static Thread, ring: &OwnRing, want: u32, timeout_ns: u64)
             Err(_) => system::defect("a thread that runs does not run"),
         }
         if let Some(at) = deadline_ns {
-            timers::start(timers::of_enter(thread.slot()), at);
+            deadlines::start(deadlines::of_enter(thread.slot()), at);
         }
         sched::block(thread);
         if deadline_ns.is_some() {
-            timers::stop(timers::of_enter(thread.slot()));
+            deadlines::stop(deadlines::of_enter(thread.slot()));
         }
         let count = ring.kernel.count();
         if count >= want || deadline_ns.is_some_and(|at| at <= sched::clock()) {

@@ -7,13 +7,13 @@
 
 use crate::caller::{Caller, Finish, NOTHING, Refused};
 use crate::complete::{complete, complete_ended, operation_of, retarget};
+use crate::deadlines::{self, Purpose};
 use crate::message::{Fault, Message, Sender};
 use crate::object::{self, FacetOf, Object};
 use crate::party::Party;
 use crate::process::{Calls, Process, ProcessKey, service_of};
 use crate::sched::clock;
 use crate::system::the;
-use crate::timers::{self, Purpose};
 use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
 use abi_types::{CapSlot, ReplyToken, Status};
 use core_cap::Cap;
@@ -79,12 +79,10 @@ fn call_endpoint(
     let now = clock();
     let deadline_ns = call.deadline_ns();
     if deadline_ns > now {
-        let is_bound = caller
-            .ring
-            .shared
-            .cells
-            .get(party.cell)
-            .is_some_and(|cell| timers::bound(Purpose::CallDeadline, party, cell, deadline_ns));
+        let is_bound =
+            caller.ring.shared.cells.get(party.cell).is_some_and(|cell| {
+                deadlines::bound(Purpose::CallDeadline, party, cell, deadline_ns)
+            });
         if !is_bound {
             return Err(refuse(Status::Overloaded));
         }

@@ -24,6 +24,7 @@ mod caller;
 mod cancel;
 mod complete;
 mod counters;
+mod deadlines;
 mod enter;
 mod fastpath;
 pub mod fatal;

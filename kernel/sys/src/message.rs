@@ -17,8 +17,8 @@ use zerocopy::IntoBytes;
 
 /// Words of the buffer.
 const BUFFER_WORDS: usize = MAX_COPY_BYTES / 8;
-/// Bytes of a message between two preemption points: four pages, each walked, copied and looked after in
-/// about 4,000 instructions, of the 20,000 a section may have.
+/// Bytes of a message between two preemption points: as many pages, each walked and copied twice, as fit a
+/// section of kernel code (`section`).
 const BYTES_PER_PREEMPTION_POINT: usize = 4 * MAX_COPY_BYTES;
 /// The word of an inline slot that holds a call's deadline.
 const DEADLINE_WORD: usize = INLINE_WORDS - 1;

@@ -2,13 +2,13 @@
 
 use crate::caller::{Caller, Finish};
 use crate::complete::complete;
+use crate::deadlines;
 use crate::object::Object;
 use crate::party::{Fit, Party};
 use crate::process::Process;
 use crate::sched::{self, breathe as preemption_point};
 use crate::system::{System, the};
 use crate::thread::Thread;
-use crate::timers;
 use abi_ring::{Credit, Outcome, Park, Room, Unpark};
 use abi_types::{CapSlot, NEVER, Status};
 use core::sync::atomic::Ordering;
@@ -59,8 +59,8 @@ pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) -> Finish {
             thread.park_ticket.store(waiter.ticket, Ordering::Release);
             if let Some(at) = deadline_ns {
                 // An earlier wait may have been ended before its timer was armed.
-                timers::stop(timers::of_park(thread.slot()));
-                timers::start(timers::of_park(thread.slot()), at);
+                deadlines::stop(deadlines::of_park(thread.slot()));
+                deadlines::start(deadlines::of_park(thread.slot()), at);
             }
             return Finish::Later;
         }
@@ -94,8 +94,8 @@ fn check(process: &Process, space: CapSlot, address: u64) -> Result<(), Status> 
     })
 }
 
-/// Threads woken between two preemption points: a wake is up to 900 instructions, with the completion, the
-/// queue and an interrupt for an idle CPU, and a section may have 20,000.
+/// Threads woken between two preemption points: as many as fit a section of kernel code (`section`), each
+/// with a completion, a queue and an interrupt for an idle CPU.
 const WAKES_PER_PREEMPTION_POINT: u32 = 16;
 
 /// UNPARK: wakes waiters in order of arrival.
@@ -176,7 +176,7 @@ fn take_name(thread: &'static Thread) -> Option<Party> {
 fn finish(waiter: WaiterRef, status: Status) {
     let Some(thread) = the().thread(waiter.index) else { return };
     if status != Status::TimedOut {
-        timers::stop(timers::of_park(thread.slot()));
+        deadlines::stop(deadlines::of_park(thread.slot()));
     }
     if let Some(party) = take_name(thread) {
         complete(party, &Outcome::plain(status));
@@ -203,7 +203,7 @@ pub fn give_up(thread: &'static Thread) -> bool {
     let ticket = thread.park_ticket.load(Ordering::Relaxed);
     let is_ours = the().park.unlink(WaiterRef { index: thread.slot(), ticket });
     if is_ours {
-        timers::stop(timers::of_park(thread.slot()));
+        deadlines::stop(deadlines::of_park(thread.slot()));
         let _ = take_name(thread);
     }
     is_ours

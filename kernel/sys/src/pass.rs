@@ -7,9 +7,8 @@ use abi_ring::{Credit, Head, Pass, Request};
 use abi_types::{CapSlot, Opcode, Status};
 use kernel_mm::space::PinnedRing;
 
-/// Operations between two preemption points. The longest single one, a call whose message is copied page by
-/// page, has points of its own; four of the others stay below the 20,000 instructions that a section of
-/// kernel code may have.
+/// Operations between two preemption points: as many of the longest ones as fit a section of kernel code
+/// (`section`). One that moves pages has points of its own.
 const OPERATIONS_PER_PREEMPTION_POINT: u32 = 4;
 
 const NOP: u8 = Opcode::Nop as u8;

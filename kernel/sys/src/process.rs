@@ -151,8 +151,8 @@ pub struct Members {
     next_ring: u32,
 }
 
-/// Thread records looked at between two preemption points: most are another's, at some 20 instructions each;
-/// a kill in each would be about 60,000 without the points.
+/// Thread records looked at between two preemption points: as many as fit a section of kernel code
+/// (`section`) if all of them are the process's and most of those only have to be marked.
 const RECORDS_PER_PREEMPTION_POINT: usize = 256;
 
 /// Numbers address spaces for park keys.

@@ -11,6 +11,7 @@
 
 use crate::cancel;
 use crate::complete::complete_ended;
+use crate::deadlines;
 use crate::object::{self, threads};
 use crate::party::{Fit, Party};
 use crate::process::Process;
@@ -18,7 +19,6 @@ use crate::sched;
 use crate::start;
 use crate::system::{self, NO_THREAD, here, the};
 use crate::thread::{self, Thread};
-use crate::timers;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_cap::DrainVerdict;
 use core_thread::{RecycleVerdict, ThreadKey};
@@ -139,8 +139,8 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
     let process = thread.process();
     if CLAIMED.load(Ordering::Relaxed) != thread.slot() {
         if claim_operations(thread, key) {
-            timers::stop(timers::of_enter(thread.slot()));
-            timers::stop(timers::of_park(thread.slot()));
+            deadlines::stop(deadlines::of_enter(thread.slot()));
+            deadlines::stop(deadlines::of_park(thread.slot()));
             stop_serving(process, key);
             CLAIMED.store(thread.slot(), Ordering::Relaxed);
         }
@@ -203,7 +203,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
             if !is_ours && target == smp_pending::Target::Sleep && cell.timer().is_some() {
                 thread.process().sleep_ended();
             }
-            timers::settle(cell);
+            deadlines::settle(cell);
         }
         ring.shared.cells.drop_with_ring(index);
     }

@@ -6,9 +6,9 @@
 //! they are used.
 
 use crate::counters::Counters;
+use crate::deadlines::Sleep;
 use crate::process::Process;
 use crate::thread::Thread;
-use crate::timers::Sleep;
 use abi_sync::AtomicRef;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;

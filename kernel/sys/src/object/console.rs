@@ -5,8 +5,8 @@
 
 use super::Calling;
 use crate::complete::complete_words;
+use crate::deadlines;
 use crate::party::Party;
-use crate::timers;
 use abi_ring::{INLINE_WORDS, Outcome};
 use abi_types::Status;
 use kernel_arch::console;
@@ -42,7 +42,7 @@ impl Host for Calling<'_> {
         let Some(party) = self.keep(Target::Read) else { return false };
         *reader = Some((party, capacity));
         drop(reader);
-        if timers::look_at_console(LOOK_NS) {
+        if deadlines::look_at_console(LOOK_NS) {
             return true;
         }
         let is_ours = give_up(party);
@@ -72,7 +72,7 @@ pub fn look() {
     if length == 0 {
         drop(reader);
         // Without a timer the read stays until a later one succeeds or it is cancelled.
-        let _ = timers::look_at_console(LOOK_NS);
+        let _ = deadlines::look_at_console(LOOK_NS);
         return;
     }
     *reader = None;

@@ -12,11 +12,11 @@ mod services;
 pub mod threads;
 
 use crate::caller::{Caller, Finish};
+use crate::deadlines::{self, Purpose};
 use crate::message::{self, Fault};
 use crate::party::Party;
 use crate::process::{Process, ProcessKey};
 use crate::sched::{self, breathe as preemption_point};
-use crate::timers::{self, Purpose};
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CqeFlags, INLINE_BYTES, Status};
 use alloc::boxed::Box;
@@ -106,7 +106,7 @@ impl kernel_object::timer::Host for Calling<'_> {
         }
         let Some(party) = self.keep(Target::Sleep) else { return Err(Refused::System) };
         let cell = self.caller.ring.shared.cells.get(party.cell);
-        if cell.is_some_and(|cell| timers::bound(Purpose::Sleep, party, cell, deadline_ns)) {
+        if cell.is_some_and(|cell| deadlines::bound(Purpose::Sleep, party, cell, deadline_ns)) {
             return Ok(());
         }
         self.unkeep(party);
