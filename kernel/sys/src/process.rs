@@ -322,7 +322,7 @@ impl Process {
         let verdict = self.members.lock().roster.leave(code);
         match verdict {
             Ok(LeaveVerdict::Continue) => {}
-            Ok(LeaveVerdict::ProcessEnds { code }) => reaper::end_process(self, code),
+            Ok(LeaveVerdict::ProcessEnds { code }) => reaper::reap_process(self, code),
             Err(_) => system::defect("a thread left a process that has none"),
         }
     }

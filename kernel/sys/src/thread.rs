@@ -1,9 +1,9 @@
 //! Threads: the record, how one is made, and how one is named.
 
 use crate::process::Process;
+use crate::sched;
 use crate::sched::breathe as preemption_point;
 use crate::system::{self, NO_THREAD, the};
-use crate::{sched, start as boot};
 use abi_ring::Memory;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -252,7 +252,7 @@ fn prepare(
         params_bytes: parts.limit,
         result_bytes: parts.limit,
         shared: || Own { cells: Cells::new(cells, words), process, generation },
-        only_passes: !boot::fast_path_is_on(),
+        only_passes: !the().has_fast_path,
     };
     if let Err((stack, ring, _)) =
         thread.machine.prepare(parts.stack, &process.space, start, Some(ring))
