@@ -12,7 +12,7 @@ use crate::thread::Thread;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core_thread::ThreadKey;
 use core_timer::Armed;
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 use smp_pending::{Cell, Target};
 
 /// Deadlines served in one go, each with a completion and a wake: as many as fit a section of kernel code
@@ -41,7 +41,7 @@ pub struct Sleep {
 }
 
 /// The first free timer of the pool; they are chained by `next`, which is one more than the position.
-static FREE: TicketLock<u32> = TicketLock::new(1);
+static FREE: TicketLock<u32> = TicketLock::with_class(LockClass::TimerPool, 1);
 
 impl Sleep {
     /// A free one.

@@ -177,18 +177,21 @@ impl Process {
     pub fn new() -> Self {
         Self {
             space: AddressSpace::new(),
-            caps: TicketLock::new(None),
+            caps: TicketLock::with_class(LockClass::Table, None),
             service: TicketLock::with_class(LockClass::Endpoint, None),
-            members: TicketLock::new(Members {
-                roster: Roster::new(),
-                charged: 0,
-                profile: Profile::NONE,
-                name: Name::new(""),
-                is_essential: false,
-                guards: Guards::new(),
-                rings: Vec::new(),
-                next_ring: 0,
-            }),
+            members: TicketLock::with_class(
+                LockClass::Members,
+                Members {
+                    roster: Roster::new(),
+                    charged: 0,
+                    profile: Profile::NONE,
+                    name: Name::new(""),
+                    is_essential: false,
+                    guards: Guards::new(),
+                    rings: Vec::new(),
+                    next_ring: 0,
+                },
+            ),
             sleeps: AtomicU32::new(0),
             key: AtomicU64::new(0),
             identity: AtomicU64::new(0),

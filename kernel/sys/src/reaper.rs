@@ -24,7 +24,7 @@ use core_cap::DrainVerdict;
 use core_thread::{RecycleVerdict, ThreadKey};
 use kernel_mm::space::StillInUse;
 use smp_ipi::Requests;
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 
 // A step happens in an interrupt of whatever thread runs, in one section of kernel code (`section`): each of
 // these is as many as fit beside what the interrupt does anyway.
@@ -37,7 +37,8 @@ const FRAMES_PER_STEP: u64 = 4;
 
 /// The threads to be taken apart, by their `next`: first and last. In the order they ended, because
 /// the last to leave a process gives it its exit code.
-static DEAD: TicketLock<Dead> = TicketLock::new(Dead { first: NO_THREAD, last: NO_THREAD });
+static DEAD: TicketLock<Dead> =
+    TicketLock::with_class(LockClass::Reaper, Dead { first: NO_THREAD, last: NO_THREAD });
 /// The first of the dead, once nothing waits for it any more: the rest is the next step's.
 static CLAIMED: AtomicU32 = AtomicU32::new(NO_THREAD);
 /// How many threads and processes are to be taken apart.
@@ -45,8 +46,10 @@ static JOBS: AtomicU32 = AtomicU32::new(0);
 /// A CPU is at it.
 static BUSY: AtomicBool = AtomicBool::new(false);
 /// The processes to be taken apart.
-static PROCESSES: TicketLock<Processes> =
-    TicketLock::new(Processes { ending: None, waiting: [0; MAX_PROCESSES.div_ceil(WORD)] });
+static PROCESSES: TicketLock<Processes> = TicketLock::with_class(
+    LockClass::Global,
+    Processes { ending: None, waiting: [0; MAX_PROCESSES.div_ceil(WORD)] },
+);
 
 /// Processes in one word of the map of those that wait.
 const WORD: usize = u64::BITS as usize;

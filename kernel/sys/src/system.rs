@@ -23,7 +23,7 @@ use kernel_arch::cpu::{self, PerCpu};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
 use smp_ipi::{IdleSet, Pending};
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
 use spin::Once;
@@ -109,7 +109,7 @@ pub fn create(
         id,
         machine,
         queue,
-        timers: TicketLock::new(DeadlineQueue::new(id.index() as u32)),
+        timers: TicketLock::with_class(LockClass::Deadlines, DeadlineQueue::new(id.index() as u32)),
         requests: Pending::new(),
         current: AtomicRef::new(),
         direct: AtomicBool::new(false),

@@ -16,7 +16,7 @@ use kernel_mm::space::PinnedRing;
 use kernel_mm::stack::KernelStack;
 use kernel_mm::thread::{Completions, NewRing, Ring, UserThread};
 use kernel_mm::{OutOfMemory, stack};
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 use smp_pending::{Cell, Cells};
 use smp_rq::{Node, lock_home};
 
@@ -67,7 +67,7 @@ pub struct Thread {
 }
 
 /// The free records.
-static FREE: TicketLock<u32> = TicketLock::new(0);
+static FREE: TicketLock<u32> = TicketLock::with_class(LockClass::Global, 0);
 
 /// Why a thread could not be made. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Thread {
             slot,
             process: AtomicU32::new(NO_THREAD),
             exit_code: AtomicI64::new(0),
-            lifecycle: TicketLock::new(None),
+            lifecycle: TicketLock::with_class(LockClass::Lifecycle, None),
             ring_number: AtomicU32::new(0),
             park_ticket: AtomicU32::new(0),
             park_cell: AtomicU64::new(0),

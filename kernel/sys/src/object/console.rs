@@ -13,7 +13,7 @@ use kernel_arch::console;
 use kernel_object::console::{Host, READ_BYTES};
 use schema::console::ReadResults;
 use schema_wire::Encode;
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 use smp_pending::Target;
 use zerocopy::IntoBytes;
 
@@ -21,7 +21,7 @@ use zerocopy::IntoBytes;
 const LOOK_NS: u64 = 10_000_000;
 
 /// The read that waits, and how much it takes.
-static READER: TicketLock<Option<(Party, usize)>> = TicketLock::new(None);
+static READER: TicketLock<Option<(Party, usize)>> = TicketLock::with_class(LockClass::Global, None);
 
 impl Host for Calling<'_> {
     fn send(&mut self, bytes: &[u8]) {
