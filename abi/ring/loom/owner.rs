@@ -27,7 +27,7 @@ fn ring_with(sqes: u64) -> Arc<Ring> {
 /// What one SQE of a pass was.
 fn one(pass: Result<Pass<'_, ModelMemory>, Refusal>) -> Vec<u64> {
     let Ok(mut pass) = pass else { return Vec::new() };
-    pass.next().into_iter().map(|Accepted { credit, .. }| credit.into_bits()).collect()
+    pass.next().into_iter().map(|Accepted { credit, .. }| credit.user_data()).collect()
 }
 
 fn consumers(name: &str, timer: fn(&Ring) -> Vec<u64>) {
@@ -66,7 +66,7 @@ fn one_consumer() {
 #[should_panic(expected = "each SQE is consumed once")]
 fn mutant_that_asks_no_owner() {
     consumers("mutant: asks nobody", |ring| {
-        ring.take_unasked().into_iter().map(|taken| taken.credit.into_bits()).collect()
+        ring.take_unasked().into_iter().map(|taken| taken.credit.user_data()).collect()
     });
 }
 
@@ -87,7 +87,7 @@ fn sole_consumer(name: &str, look: fn(&Ring) -> Option<Sole<'_, ModelMemory>>) {
         let mut taken: Vec<u64> = look(&ring)
             .map(|sole| {
                 let user_data = sole.head().user_data();
-                sole.take(user_data).into_bits()
+                sole.take(user_data).user_data()
             })
             .into_iter()
             .collect();

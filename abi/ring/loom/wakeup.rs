@@ -12,7 +12,7 @@ type Ring = KernelRing<ModelMemory>;
 
 fn poll(ring: &Ring, token: &PollerToken) -> usize {
     let mut pass = ring.begin_poll(token).unwrap();
-    std::iter::from_fn(|| pass.next()).map(|Accepted { credit, .. }| credit.into_bits()).count()
+    std::iter::from_fn(|| pass.next()).map(|Accepted { credit, .. }| credit.user_data()).count()
 }
 
 fn model(name: &str, weakness: Weakness, sleep: fn(&Ring, &PollerToken) -> Sleep) {

@@ -23,6 +23,7 @@
 use abi_sync::atomic::{AtomicU32, Ordering};
 use abi_types::{Cqe, RingBlock, RingFlags, RingWord, Status};
 
+use crate::credit::Credit;
 use crate::decode::Bounds;
 use crate::inline;
 use crate::memory::{INLINE_WORDS, Memory};
@@ -43,38 +44,6 @@ pub struct KernelRing<M> {
 /// The right to post completions to one ring.
 #[derive(Debug)]
 pub struct CqProducer(());
-
-/// The right to one completion: what is left of an SQE once it was consumed. Spent by posting;
-/// never spent twice, dropped only with the ring.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use = "every SQE that was consumed is completed once"]
-pub struct Credit {
-    user_data: u64,
-}
-
-impl Credit {
-    pub(crate) const fn new(user_data: u64) -> Self {
-        Self { user_data }
-    }
-
-    /// What the SQE called itself.
-    #[inline]
-    pub const fn user_data(&self) -> u64 {
-        self.user_data
-    }
-
-    /// Puts the right into a pending record as plain bits.
-    #[inline]
-    pub const fn into_bits(self) -> u64 {
-        self.user_data
-    }
-
-    /// Takes the right out of a pending record, by who claimed the record's outcome.
-    #[inline]
-    pub const fn from_bits(bits: u64) -> Self {
-        Self { user_data: bits }
-    }
-}
 
 /// A completion but for its user data, which the [`Credit`] knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +72,7 @@ impl Outcome {
     #[inline]
     fn cqe(&self, credit: Credit) -> Cqe {
         Cqe {
-            user_data: credit.user_data,
+            user_data: credit.user_data(),
             status: self.status as u8,
             flags: self.flags,
             method: self.method,

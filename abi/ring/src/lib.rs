@@ -32,6 +32,7 @@
 //! | consume the submission queue | [`Pass`], one at a time | own thread, timer, poller |
 //! | own it between passes | [`PollerToken`], generation-checked | a poller |
 //! | post completions | [`CqProducer`], inside the ring's CQ lock | anyone in the kernel |
+//! | complete one operation | [`Credit`], or the [`CreditCell`] it lies in | who claimed its outcome |
 //!
 //! # Orders
 //!
@@ -49,6 +50,7 @@
 //! own `sq_head` from one consumer to the next. The kernel's `cq_tail` is carried by the CQ lock.
 #![no_std]
 
+mod credit;
 mod decode;
 mod inline;
 mod kernel;
@@ -61,8 +63,9 @@ mod simple;
 mod slots;
 mod user;
 
+pub use credit::{Credit, CreditCell};
 pub use decode::{Bounds, decode};
-pub use kernel::{Batch, CqProducer, Credit, KernelRing, Outcome, Posted};
+pub use kernel::{Batch, CqProducer, KernelRing, Outcome, Posted};
 pub use memory::{INLINE_WORDS, Memory};
 pub use owner::{Ended, PollerId, PollerToken, Refusal, Visitor};
 pub use pass::{Accepted, Head, MOST_NOPS, Pass, Sole, Stop};

@@ -10,8 +10,9 @@ use abi_sync::atomic::Ordering;
 use abi_types::limits::{RING_BATCH_SQPOLL, RING_BATCH_TIMER};
 use abi_types::{Opcode, RingFlags, RingWord, Status};
 
+use crate::credit::Credit;
 use crate::decode::decode;
-use crate::kernel::{CqProducer, Credit, KernelRing, Outcome};
+use crate::kernel::{CqProducer, KernelRing, Outcome};
 use crate::memory::Memory;
 use crate::owner::{PollerToken, Refusal, Visitor};
 use crate::request::Request;

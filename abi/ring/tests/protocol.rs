@@ -233,7 +233,10 @@ fn kernel_words_and_slots_travel_both_ways() {
     ring.read_inline(1, 17, &mut words);
     assert_eq!(words[..4], [11, 22, 33, 0]);
     let credit = ring.begin(Visitor::Syscall).unwrap().next().unwrap().credit;
-    let credit = Credit::from_bits(credit.into_bits());
+    let kept = CreditCell::default();
+    kept.put(credit);
+    assert_eq!(kept.user_data(), 1);
+    let credit = kept.take();
     ring.write_next_inline(&mut cq, 15, 99);
     let outcome = Outcome { length: 24, badge: 5, ..Outcome::plain(Status::Ok) };
     let _ = ring.post_words(&mut cq, credit, &outcome, &[1, 2]);
@@ -333,7 +336,9 @@ fn a_batch_is_seen_when_it_is_published_or_dropped() {
 #[should_panic(expected = "a completion without an SQE")]
 fn a_checked_build_finds_a_completion_too_many() {
     let (ring, mut cq) = ring(4);
-    let _ = ring.post(&mut cq, Credit::from_bits(1), &Outcome::plain(Status::Ok));
+    // Nobody put one in.
+    let credit = CreditCell::default().take();
+    let _ = ring.post(&mut cq, credit, &Outcome::plain(Status::Ok));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use crate::machine::{Firmware, Machine, Memory, Module};
 use crate::steps::Steps;
-use crate::{fatal, smp, summary, symbols};
+use crate::{fatal, image, smp, summary, symbols};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,15 +35,6 @@ struct Progress {
     cpu: &'static PerCpu,
     steps: Steps,
 }
-
-/// How this image was built.
-const PROFILE: &str = if cfg!(checked) {
-    "checked"
-} else if cfg!(measure) {
-    "measure"
-} else {
-    "release"
-};
 
 /// The first part, on the loader's stack.
 pub(crate) fn run(handover: Handover) -> ! {
@@ -110,7 +101,7 @@ fn init_consoles(handover: &Handover) -> (Options, Option<(usize, usize)>) {
     fatal::allow_exit_port(options.exit_debug);
     console::choose(options.log_serial, options.log_screen);
     let (name, version) = handover.loader();
-    println!("capOS kernel, {PROFILE} image, started by {name} {version}");
+    println!("capOS kernel, {} image, started by {name} {version}", image::NAME);
     words.options(|bad| log!("cmdline", "{bad}"));
     let (com1, com2) = console::serial_ports();
     log!("console", "COM1 {}, COM2 {}", present(com1), present(com2));

@@ -3,17 +3,17 @@
 //!
 //! Whoever claimed an operation's outcome completes it, once. If the thread is gone, nothing happens.
 
-use crate::process::Party;
+use crate::party::Party;
 use crate::system::the;
 use crate::thread::OwnRing;
-use crate::{sched, timers};
+use crate::{deadlines, sched};
 use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
 use core_endpoint::Ended;
 use smp_pending::{Operation, Target};
 
 /// Completes an operation without a payload.
 pub fn complete(party: Party, outcome: &Outcome) {
-    complete_with(party, false, |ring, cq, credit, _| ring.kernel.post(cq, credit, outcome));
+    complete_with(party, false, |ring, cq, credit| ring.kernel.post(cq, credit, outcome));
 }
 
 /// Completes an operation that a service ended by the way.
@@ -26,7 +26,7 @@ pub fn complete_ended(what: Ended<Party, Party>) {
 
 /// Completes an operation with the words of a payload, at most a slot.
 pub fn complete_words(party: Party, outcome: &Outcome, words: &[u64; INLINE_WORDS]) {
-    complete_with(party, false, |ring, cq, credit, _| {
+    complete_with(party, false, |ring, cq, credit| {
         ring.kernel.post_words(cq, credit, outcome, words)
     });
 }
@@ -37,18 +37,17 @@ pub fn complete_words(party: Party, outcome: &Outcome, words: &[u64; INLINE_WORD
 pub fn complete_with(
     party: Party,
     directly: bool,
-    post: impl FnOnce(&OwnRing, &mut CqProducer, Credit, &Operation) -> Posted,
+    post: impl FnOnce(&OwnRing, &mut CqProducer, Credit) -> Posted,
 ) {
     let Some(thread) = the().thread(party.thread.slot) else { return };
     let Some(mut completions) = thread.completions_of(party.thread.generation) else { return };
     let Some((ring, cq)) = completions.parts() else { return };
     let Some(cell) = ring.shared.cells.get(party.cell) else { return };
-    let operation = cell.operation();
-    timers::settle(cell);
+    deadlines::settle(cell);
     // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
     // once and needs the cell.
-    ring.shared.cells.give_back(party.cell);
-    let posted = post(ring, cq, Credit::from_bits(operation.user_data), &operation);
+    let Some(credit) = ring.shared.cells.finish(party.cell) else { return };
+    let posted = post(ring, cq, credit);
     let due = thread.want.due(&thread.state, posted.count);
     drop(completions);
     if let Some(due) = due {
@@ -56,7 +55,8 @@ pub fn complete_with(
     }
 }
 
-/// Changes what a pending operation waits for.
+/// Changes what a pending operation waits for; under the lock of what it waits for, or the operation may
+/// have ended and its cell be another's.
 pub fn retarget(party: Party, target: Target) {
     if let Some(thread) = the().thread(party.thread.slot)
         && let Some(completions) = thread.completions_of(party.thread.generation)

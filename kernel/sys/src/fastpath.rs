@@ -10,9 +10,11 @@
 //! the SQE is consumed, the record changes hands, the message is copied from ring to ring under the
 //! peer's completion lock, and the CPU goes from this thread to the peer ([`wait`]).
 
-use crate::enter::{self, Caller};
+use crate::caller::Caller;
+use crate::enter;
 use crate::object::{FacetOf, Object};
-use crate::process::{Fit, Party, ProcessKey};
+use crate::party::{Fit, Party};
+use crate::process::ProcessKey;
 use crate::sched::Here;
 use crate::thread::{OwnRing, Thread};
 use crate::{sched, system};
@@ -90,11 +92,11 @@ fn claim(caller: Caller<'_>, party: Party) -> Option<&'static Thread> {
 /// Keeps the operation that was just consumed: method, inline slot and length of its message.
 #[inline(always)]
 fn keep(caller: Caller<'_>, credit: Credit, what: (u16, u16, u32), target: Target) -> Party {
-    let Ok((cell, place)) = caller.ring.shared.cells.take() else {
+    let (method, slot, length) = what;
+    let kept = caller.ring.shared.cells.keep_inline(credit, method, slot, length);
+    let Ok((cell, place)) = kept else {
         system::defect("more operations are pending than completions are owed");
     };
-    let (method, slot, length) = what;
-    place.set_inline(credit.into_bits(), method, slot, length);
     place.set_target(target);
     let thread =
         ThreadKey { slot: caller.thread.slot(), generation: caller.ring.shared.generation };
@@ -106,9 +108,7 @@ fn keep(caller: Caller<'_>, credit: Credit, what: (u16, u16, u32), target: Targe
 fn post(thread: &'static Thread, cell: u32, outcome: &Outcome, from: Caller<'_>, slot: u16) {
     let Some(mut completions) = thread.machine.completions() else { return };
     let Some((ring, cq)) = completions.parts() else { return };
-    let Some(kept) = ring.shared.cells.get(cell) else { return };
-    let credit = Credit::from_bits(kept.user_data());
-    ring.shared.cells.give_back(cell);
+    let Some(credit) = ring.shared.cells.finish(cell) else { return };
     ring.kernel.post_from_slot_unawaited(cq, credit, outcome, &from.ring.kernel, slot);
 }
 

@@ -5,14 +5,15 @@
 //! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
 //! → `Service::reply_then_recv` → the caller's CQE.
 
-use crate::complete::{complete, complete_ended, retarget};
-use crate::enter::Caller;
+use crate::caller::{Caller, Finish, NOTHING, Refused};
+use crate::complete::{complete, complete_ended, operation_of, retarget};
+use crate::deadlines::{self, Purpose};
 use crate::message::{Fault, Message, Sender};
 use crate::object::{self, FacetOf, Object};
-use crate::process::{Calls, Party, Process, ProcessKey, Service};
+use crate::party::Party;
+use crate::process::{Calls, Process, ProcessKey, service_of};
 use crate::sched::clock;
 use crate::system::the;
-use crate::timers::{self, Purpose};
 use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
 use abi_types::{CapSlot, ReplyToken, Status};
 use core_cap::Cap;
@@ -20,8 +21,7 @@ use core_endpoint::{
     Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
     ReplyThenRecvError, ReplyVerdict,
 };
-use smp_lock::Guard;
-use smp_pending::Target;
+use smp_pending::{Operation, Target};
 
 /// A call that was matched with a receive.
 #[derive(Clone, Copy)]
@@ -33,17 +33,6 @@ struct Delivery {
     deadline_ns: u64,
 }
 
-/// The service of the process with this name, if it is there.
-fn service_of(key: ProcessKey) -> Result<Guard<'static, Option<Service>>, Status> {
-    let process = the().processes.get(key.slot as usize).ok_or(Status::Disconnected)?;
-    let service = process.service.lock();
-    // Under the lock: the record is not another process's before its service is taken out.
-    if !process.is(key) || service.is_none() {
-        return Err(Status::Disconnected);
-    }
-    Ok(service)
-}
-
 /// Registered buffers come with the interface that registers them: none has a number yet.
 fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
     let is_registered = matches!(payload, Payload::Registered { .. })
@@ -52,23 +41,16 @@ fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
 }
 
 /// CALL.
-pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) {
+pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) -> Finish {
     let found = caller
         .thread
         .process()
         .lookup(call.target())
         .and_then(|cap| check_places(call.params(), Some(call.results())).map(|()| cap));
     match found {
-        Err(status) => caller.finish(credit, &Outcome::plain(status)),
+        Err(status) => Finish::Plain(credit, status),
         Ok(Cap { object: Object::Facet(facet), badge, grant }) => {
-            let made = call_endpoint(caller, &credit, call, facet, badge, grant);
-            if let Err((status, party)) = made {
-                if let Some(party) = party {
-                    let credit = caller.unkeep(party);
-                    return caller.finish(credit, &Outcome::plain(status));
-                }
-                caller.finish(credit, &Outcome::plain(status));
-            }
+            call_endpoint(caller, credit, call, facet, badge, grant).into()
         }
         Ok(cap) => object::call(caller, credit, call, &cap),
     }
@@ -76,45 +58,44 @@ pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call) {
 
 fn call_endpoint(
     caller: Caller<'_>,
-    credit: &Credit,
+    credit: Credit,
     call: &abi_ring::Call,
     facet: FacetOf,
     badge: u64,
     grant: core_cap::Grant,
-) -> Result<(), (Status, Option<Party>)> {
+) -> Result<Finish, Refused> {
     // Sending capabilities along is not part of this kernel yet, and is refused before anything
     // is done.
     if call.transfers() != 0 {
-        return Err((Status::Unimplemented, None));
+        return Err((Status::Unimplemented, credit));
     }
-    let credit = Credit::from_bits(credit.user_data());
-    let mut party = caller.keep(credit, call.method(), 0, call.params(), call.results());
+    let (payload, room) = (call.params(), call.results());
+    let operation = Operation { method: call.method(), transfers: 0, payload, room };
+    let mut party = caller.keep(credit, &operation);
     if call.deadline_ns() != 0 {
         party.room = party.room.bounded();
     }
-    let refuse = |status| (status, Some(party));
+    let refuse = |status| (status, caller.unkeep(party));
     let now = clock();
     let deadline_ns = call.deadline_ns();
     if deadline_ns > now {
-        let is_bound = caller
-            .ring
-            .shared
-            .cells
-            .get(party.cell)
-            .is_some_and(|cell| timers::bound(Purpose::CallDeadline, party, cell, deadline_ns));
+        let is_bound =
+            caller.ring.shared.cells.get(party.cell).is_some_and(|cell| {
+                deadlines::bound(Purpose::CallDeadline, party, cell, deadline_ns)
+            });
         if !is_bound {
             return Err(refuse(Status::Overloaded));
         }
     }
     match place_call(caller, facet, grant, Call { caller: party, badge, deadline_ns }, now) {
-        Ok(CallVerdict::Queued(_)) => Ok(()),
+        Ok(CallVerdict::Queued(_)) => {}
         Ok(CallVerdict::Deliver { to, token }) => {
             let delivery = Delivery { token, from: party, to, badge, deadline_ns };
             carry_out(facet.process, Some(caller), delivery, true);
-            Ok(())
         }
-        Err(status) => Err(refuse(status)),
+        Err(status) => return Err(refuse(status)),
     }
+    Ok(Finish::Later)
 }
 
 /// Puts the call to the service, and notes in the caller's cell what it waits for.
@@ -147,7 +128,7 @@ fn place_call(
 /// one is matched again.
 fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery, directly: bool) {
     loop {
-        let fault = match deliver(own, &delivery, directly) {
+        let fault = match deliver(server, own, &delivery, directly) {
             Ok(()) => return,
             Err(fault) => fault,
         };
@@ -159,21 +140,30 @@ fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery
                 let Ok(rejected) = service.calls.reject_call(key, clock(), complete_ended) else {
                     return;
                 };
+                // Before the lock is given up: from then on another call may take the receive, and its
+                // thread use the cell for the next.
+                if let RecvAgain::Recv(verdict) = &rejected.again {
+                    let key = match verdict {
+                        RecvVerdict::Waiting(key) => *key,
+                        RecvVerdict::Deliver { token, .. } => RecvKey::of(*token),
+                    };
+                    retarget(rejected.receiver, Target::Recv { key: key.to_bits() });
+                }
                 drop(guard);
                 if let Some((caller, _)) = rejected.call {
                     complete(caller, &Outcome::plain(status));
                 }
                 match rejected.again {
-                    RecvAgain::Recv(RecvVerdict::Waiting(key)) => {
-                        retarget(rejected.receiver, Target::Recv { key: key.to_bits() });
-                        return;
-                    }
+                    RecvAgain::Recv(RecvVerdict::Waiting(_)) => return,
                     RecvAgain::Recv(RecvVerdict::Deliver { caller, badge, deadline_ns, token }) => {
                         let (from, to) = (caller, rejected.receiver);
                         delivery = Delivery { token, from, to, badge, deadline_ns };
                     }
                     RecvAgain::Disconnected(receiver) => {
                         return complete(receiver, &Outcome::plain(Status::Disconnected));
+                    }
+                    RecvAgain::GivenUp(receiver) => {
+                        return complete(receiver, &Outcome::plain(Status::Cancelled));
                     }
                 }
             }
@@ -199,7 +189,12 @@ fn carry_out(server: ProcessKey, own: Option<Caller<'_>>, mut delivery: Delivery
     }
 }
 
-fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Result<(), Fault> {
+fn deliver(
+    server: ProcessKey,
+    own: Option<Caller<'_>>,
+    delivery: &Delivery,
+    directly: bool,
+) -> Result<(), Fault> {
     let Delivery { token, from, to, badge, deadline_ns } = *delivery;
     let is_own = |caller: &Caller<'_>| caller.thread.slot() == from.thread.slot;
     let (sender, operation) = match own.filter(is_own) {
@@ -208,7 +203,7 @@ fn deliver(own: Option<Caller<'_>>, delivery: &Delivery, directly: bool) -> Resu
                 caller.ring.shared.cells.get(from.cell).map(smp_pending::Cell::operation);
             (Sender::Own(caller), operation)
         }
-        None => (Sender::Waiting(from), crate::complete::operation_of(from)),
+        None => (Sender::Waiting { from, server, token }, operation_of(from)),
     };
     let operation = operation.ok_or(Fault::Source(Status::Cancelled))?;
     let outcome = Outcome {
@@ -234,16 +229,15 @@ fn own_endpoint(process: &Process, slot: CapSlot) -> Result<EndpointKey, Status>
 }
 
 /// RECV.
-pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) {
+pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) -> Finish {
     let process = caller.thread.process();
-    let nothing = Payload::Inline { slot: 0, length: 0 };
-    let endpoint = check_places(nothing, Some(recv.room()))
+    let endpoint = check_places(NOTHING, Some(recv.room()))
         .and_then(|()| own_endpoint(process, recv.endpoint()));
     let endpoint = match endpoint {
         Ok(endpoint) => endpoint,
-        Err(status) => return caller.finish(credit, &Outcome::plain(status)),
+        Err(status) => return Finish::Plain(credit, status),
     };
-    let party = caller.keep(credit, 0, 0, nothing, recv.room());
+    let party = caller.keep_for(credit, recv.room());
     let received = service_of(process.key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
         let verdict = service
@@ -254,11 +248,11 @@ pub fn recv(caller: Caller<'_>, credit: Credit, recv: &Recv) {
         Ok(verdict)
     });
     match received {
-        Ok(verdict) => received_now(caller, party, verdict),
-        Err(status) => {
-            let credit = caller.unkeep(party);
-            caller.finish(credit, &Outcome::plain(status));
+        Ok(verdict) => {
+            received_now(caller, party, verdict);
+            Finish::Later
         }
+        Err(status) => Finish::Plain(caller.unkeep(party), status),
     }
 }
 
@@ -278,100 +272,104 @@ fn received_now(caller: Caller<'_>, party: Party, verdict: RecvVerdict<Party>) {
 }
 
 /// RETURN, with or without a receive.
-pub fn answer(caller: Caller<'_>, credit: Credit, answer: &Return) {
-    match answer_with(caller, &credit, answer) {
-        // Without a receive the RETURN itself is done; with one it completes with the next call.
-        Ok(None) => caller.finish(credit, &Outcome::plain(Status::Ok)),
-        Ok(Some(_)) => {}
-        Err((status, None)) => caller.finish(credit, &Outcome::plain(status)),
-        Err((status, Some(party))) => {
-            let credit = caller.unkeep(party);
-            caller.finish(credit, &Outcome::plain(status));
-        }
+pub fn answer(caller: Caller<'_>, credit: Credit, answer: &Return) -> Finish {
+    match (check_answer(caller, answer), answer.then()) {
+        (Err(status), _) => Finish::Plain(credit, status),
+        (Ok(()), None) => answer_only(caller, credit, answer),
+        (Ok(()), Some(recv)) => answer_then_recv(caller, credit, answer, &recv),
     }
 }
 
-fn answer_with(
-    caller: Caller<'_>,
-    credit: &Credit,
-    answer: &Return,
-) -> Result<Option<Party>, (Status, Option<Party>)> {
-    let process = caller.thread.process();
+/// Whether the answer is where it says, and the next call can go where it says.
+fn check_answer(caller: Caller<'_>, answer: &Return) -> Result<(), Status> {
     let payload = answer.results();
-    let then = answer.then();
-    let plain = |status| (status, None);
-    check_places(payload, then.map(|recv| recv.room())).map_err(plain)?;
+    check_places(payload, answer.then().map(|recv| recv.room()))?;
     if answer.transfers() != 0 {
-        return Err(plain(Status::Unimplemented));
+        return Err(Status::Unimplemented);
     }
     if let Payload::Address { address, length } = payload
-        && !process.space.is_readable(address, u64::from(length))
+        && !caller.thread.process().space.is_readable(address, u64::from(length))
     {
-        return Err(plain(Status::BadAddress));
+        return Err(Status::BadAddress);
     }
-    let next = match then {
-        None => None,
-        Some(recv) => {
-            let endpoint = own_endpoint(process, recv.endpoint()).map_err(plain)?;
-            let nothing = Payload::Inline { slot: 0, length: 0 };
-            let credit = Credit::from_bits(credit.user_data());
-            Some((endpoint, caller.keep(credit, 0, 0, nothing, recv.room())))
-        }
-    };
-    let party = next.map(|(_, party)| party);
-    let refuse = |status| (status, party);
-    let (reply, received) = {
-        let mut guard = service_of(process.key()).map_err(refuse)?;
-        let service = guard.as_mut().ok_or(refuse(Status::Disconnected))?;
-        reply(caller, &mut service.calls, answer.token(), payload.length(), next).map_err(refuse)?
-    };
-    if let ReplyVerdict::Complete { caller: to, .. } = reply {
-        let (status, method) = match answer.exception() {
-            None => (Status::Ok, 0),
-            Some(kind) => (Status::Exception, kind as u16),
-        };
-        let length = payload.length();
-        let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
-        let from = Sender::Own(caller);
-        let directly = party.is_some();
-        let message = Message { from, payload, to, outcome, deadline_ns: 0, directly };
-        match message.deliver() {
-            Ok(()) => {}
-            Err(Fault::Target(status)) => complete(to, &Outcome::plain(status)),
-            // The server unmapped its answer while it gave it.
-            Err(Fault::Source(_)) => complete(to, &Outcome::plain(Status::Cancelled)),
-        }
-    }
-    if let (Some(verdict), Some(party)) = (received, party) {
-        received_now(caller, party, verdict);
-    }
-    Ok(party)
+    Ok(())
 }
 
-/// The service's part of a RETURN: both halves or none.
-fn reply(
-    caller: Caller<'_>,
-    calls: &mut Calls,
-    token: ReplyToken,
-    length: u32,
-    next: Option<(EndpointKey, Party)>,
-) -> Result<(ReplyVerdict<Party>, Option<RecvVerdict<Party>>), Status> {
-    let waiting = calls.caller_of(token).map_err(|_| Status::NotFound)?;
-    if waiting.is_some_and(|party| length > party.room.bytes()) {
-        return Err(Status::ResultTooLarge);
-    }
-    match next {
-        None => Ok((calls.reply(token).map_err(|_| Status::NotFound)?, None)),
-        Some((endpoint, party)) => {
-            let (reply, received) = calls
-                .reply_then_recv(token, endpoint, party, clock(), complete_ended)
-                .map_err(|error| match error {
-                    ReplyThenRecvError::StaleToken => Status::NotFound,
-                    ReplyThenRecvError::Recv(error) => error.status(),
-                })?;
-            note_waiting(caller, party, &received);
-            Ok((reply, Some(received)))
+/// A RETURN by itself: it is done once the caller has its answer.
+fn answer_only(caller: Caller<'_>, credit: Credit, answer: &Return) -> Finish {
+    let replied = service_of(caller.thread.process().key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        check_length(&service.calls, answer)?;
+        service.calls.reply(answer.token()).map_err(|_| Status::NotFound)
+    });
+    match replied {
+        Ok(reply) => {
+            give_answer(caller, answer, reply, false);
+            Finish::Plain(credit, Status::Ok)
         }
+        Err(status) => Finish::Plain(credit, status),
+    }
+}
+
+/// A RETURN that receives the next call, with which it completes. Both halves or none.
+fn answer_then_recv(caller: Caller<'_>, credit: Credit, answer: &Return, recv: &Recv) -> Finish {
+    let process = caller.thread.process();
+    let endpoint = match own_endpoint(process, recv.endpoint()) {
+        Ok(endpoint) => endpoint,
+        Err(status) => return Finish::Plain(credit, status),
+    };
+    let party = caller.keep_for(credit, recv.room());
+    let replied = service_of(process.key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        check_length(&service.calls, answer)?;
+        let (reply, received) = service
+            .calls
+            .reply_then_recv(answer.token(), endpoint, party, clock(), complete_ended)
+            .map_err(|error| match error {
+                ReplyThenRecvError::StaleToken => Status::NotFound,
+                ReplyThenRecvError::Recv(error) => error.status(),
+            })?;
+        note_waiting(caller, party, &received);
+        Ok((reply, received))
+    });
+    match replied {
+        Ok((reply, received)) => {
+            give_answer(caller, answer, reply, true);
+            received_now(caller, party, received);
+            Finish::Later
+        }
+        Err(status) => Finish::Plain(caller.unkeep(party), status),
+    }
+}
+
+/// Whether the answer fits the room of the caller that waits for it.
+fn check_length(calls: &Calls, answer: &Return) -> Result<(), Status> {
+    let waiting = calls.caller_of(answer.token()).map_err(|_| Status::NotFound)?;
+    match waiting {
+        Some(party) if answer.results().length() > party.room.bytes() => {
+            Err(Status::ResultTooLarge)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Completes the call that was answered, if somebody waits for it.
+fn give_answer(caller: Caller<'_>, answer: &Return, reply: ReplyVerdict<Party>, directly: bool) {
+    let ReplyVerdict::Complete { caller: to, .. } = reply else { return };
+    let (status, method) = match answer.exception() {
+        None => (Status::Ok, 0),
+        Some(kind) => (Status::Exception, kind as u16),
+    };
+    let payload = answer.results();
+    let length = payload.length();
+    let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
+    let from = Sender::Own(caller);
+    let message = Message { from, payload, to, outcome, deadline_ns: 0, directly };
+    match message.deliver() {
+        Ok(()) => {}
+        Err(Fault::Target(status)) => complete(to, &Outcome::plain(status)),
+        // The server unmapped its answer while it gave it.
+        Err(Fault::Source(_)) => complete(to, &Outcome::plain(Status::Cancelled)),
     }
 }
 
@@ -400,9 +398,18 @@ pub fn give_up_call(service: ProcessKey, key: u64) -> bool {
     service.calls.cancel_call(CallKey::from_bits(key)).is_ok()
 }
 
-/// Claims a pending receive for its thread.
-pub fn give_up_recv(process: &Process, key: u64) -> bool {
+/// Claims a pending receive for its thread. If a message is on its way to it, the message ends it; if
+/// that fails, the receive is not put back.
+pub fn give_up_recv(process: &Process, party: Party) -> bool {
     let Ok(mut guard) = service_of(process.key()) else { return false };
     let Some(service) = guard.as_mut() else { return false };
-    service.calls.cancel_recv(RecvKey::from_bits(key)).is_ok()
+    // Under the lock: a delivery that fails renames the receive.
+    let Some(Target::Recv { key }) = target_of(party) else { return false };
+    let key = RecvKey::from_bits(key);
+    let is_ours = service.calls.cancel_recv(key).is_ok();
+    if !is_ours {
+        // `false`: it has ended meanwhile.
+        let _ = service.calls.give_up_delivery(key);
+    }
+    is_ours
 }

@@ -1,40 +1,65 @@
-//! The kernel as a whole: the boot sequence, and what happens when something goes wrong.
+//! The kernel's composition: the boot, the CPUs, and what ties the cores, the memory and the machine to
+//! running processes.
 //!
 //! A kernel is this crate and a function named with [`kernel_main!`], which gets the [`Machine`] once
 //! it is up: all CPUs in the kernel, memory managed, clock running. The kernel proper and every
 //! test kernel are made the same way.
 //!
-//! * [`boot`]: the sequence, step by step. [`steps`]: how long each took.
-//! * [`machine`]: what was found. [`summary`]: the same for people to read.
+//! Coming up:
+//! * [`boot`]: the sequence, step by step. [`steps`]: how long each took. [`image`]: how it was built.
+//! * [`machine`]: what was found. [`summary`]: the same for people to read. [`report`]: for a harness.
 //! * [`smp`]: other CPUs: starting them, giving them work.
-//! * [`report`]: the shipped kernel's own word to a harness.
-//! * [`start`]: processes from the boot manifest. [`system`]: the tables they live in.
-//! * [`user`]: what user mode leads to. [`enter`]: `cap_enter` and the dispatcher. [`ipc`]: calls.
-//!   [`fastpath`]: the same for the one case that has to be fast.
-//! * [`sched`]: switching, waking, idle. [`timers`], [`park`]: what threads wait for.
-//! * [`section`]: how long the kernel keeps a CPU.
-//! * [`object`]: interfaces the kernel serves. [`reaper`]: what is left of the dead.
+//! * [`start`]: the system starts. [`system`]: the tables it lives in. [`loader`]: processes from the
+//!   manifest.
+//!
+//! The ways in:
+//! * [`user`]: system calls and faults. [`interrupts`]: the timer and other CPUs.
+//!
+//! What a ring's operations do:
+//! * [`enter`]: `cap_enter`. [`pass`]: the SQEs one after the other. [`caller`]: the thread that asks, and
+//!   what an operation comes to. [`cancel`]: CANCEL, and how an outcome is claimed.
+//! * [`ipc`]: calls. [`fastpath`]: the same for the one case that has to be fast. [`message`]: copying.
+//!   [`complete`]: completing what others wait for. [`party`]: what waits, as others name it.
+//! * [`park`]: words that threads wait at. [`deadlines`]: time limits; [`timers`]: who serves them.
+//! * [`object`]: interfaces the kernel serves.
+//!
+//! Who there is:
+//! * [`process`], [`thread`]: the records. [`reaper`]: what is left of the dead. [`shutdown`]: the end of
+//!   processes and of the system.
+//! * [`sched`]: switching, waking, idle. [`counters`]: what each CPU counts.
+//!
+//! What goes wrong:
+//! * [`section`]: how long the kernel keeps a CPU. [`symbols`]: names for addresses.
 //! * [`fatal`]: panics and faults nobody expects: one report, then the end.
 #![no_std]
 
 extern crate alloc;
 
 pub mod boot;
+mod caller;
+mod cancel;
 mod complete;
 mod counters;
+mod deadlines;
 mod enter;
 mod fastpath;
 pub mod fatal;
+mod image;
+pub mod interrupts;
 mod ipc;
+pub mod loader;
 pub mod machine;
 mod message;
 mod object;
 mod park;
+mod party;
+mod pass;
 mod process;
 mod reaper;
 pub mod report;
 mod sched;
 mod section;
+pub mod shutdown;
 pub mod smp;
 pub mod start;
 pub mod steps;
@@ -51,7 +76,7 @@ kernel_arch::kernel_hooks! {
     boot = boot::run,
     cpu = smp::other_cpu,
     fault = fatal::fault,
-    interrupt = smp::interrupt,
+    interrupt = interrupts::interrupt,
 }
 
 /// Names the function a kernel goes on with: `fn(&'static Machine) -> !`.
@@ -66,7 +91,7 @@ macro_rules! kernel_main {
             $function,
             syscall = $crate::user::syscall,
             user_fault = $crate::user::fault,
-            timer = $crate::user::timer,
+            timer = $crate::interrupts::timer,
         );
     };
     ($function:path, $($hooks:tt)*) => {

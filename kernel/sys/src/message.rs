@@ -4,20 +4,22 @@
 //! through a buffer of the kernel's: the slow form. A thread that is gone, or memory that is not
 //! mapped, is a [`Fault`] of the side it is on, and nothing was completed.
 
+use crate::caller::Caller;
 use crate::complete::{complete_with, operation_of};
-use crate::enter::Caller;
-use crate::process::{Fit, Party};
-use crate::sched;
+use crate::party::{Fit, Party};
+use crate::process::{ProcessKey, service_of};
+use crate::sched::preemption_point;
 use crate::system::the;
 use abi_ring::{INLINE_WORDS, Outcome, Payload, Room};
-use abi_types::{CqeFlags, INLINE_BYTES, Status};
+use abi_types::{CqeFlags, INLINE_BYTES, ReplyToken, Status};
 use kernel_mm::space::MAX_COPY_BYTES;
 use zerocopy::IntoBytes;
 
 /// Words of the buffer.
 const BUFFER_WORDS: usize = MAX_COPY_BYTES / 8;
-/// Bytes between two preemption points of a long message.
-const BREATH_BYTES: usize = 4 * MAX_COPY_BYTES;
+/// Bytes of a message between two preemption points: as many pages, each walked and copied twice, as fit a
+/// section of kernel code (`section`).
+const BYTES_PER_PREEMPTION_POINT: usize = 4 * MAX_COPY_BYTES;
 /// The word of an inline slot that holds a call's deadline.
 const DEADLINE_WORD: usize = INLINE_WORDS - 1;
 /// Where that word begins.
@@ -37,8 +39,15 @@ pub enum Fault {
 pub enum Sender<'r> {
     /// The thread that runs this.
     Own(Caller<'r>),
-    /// A thread that waits.
-    Waiting(Party),
+    /// A thread that waits for the answer to a call, and may give it up at any time.
+    Waiting {
+        /// The call's operation.
+        from: Party,
+        /// The process that serves it.
+        server: ProcessKey,
+        /// The call there.
+        token: ReplyToken,
+    },
 }
 
 /// A message on its way.
@@ -70,7 +79,7 @@ impl Message<'_> {
             && self.to.room == Fit::SIMPLE_INLINE
             && self.deadline_ns == 0
         {
-            complete_with(self.to, self.directly, |ring, cq, credit, _| {
+            complete_with(self.to, self.directly, |ring, cq, credit| {
                 ring.kernel.post_from_slot(cq, credit, &self.outcome, &caller.ring.kernel, slot)
             });
             return Ok(());
@@ -99,7 +108,7 @@ impl Message<'_> {
         if self.deadline_ns != 0 {
             outcome.flags |= CqeFlags::DEADLINE;
         }
-        complete_with(self.to, self.directly, |ring, cq, credit, _| {
+        complete_with(self.to, self.directly, |ring, cq, credit| {
             if self.deadline_ns != 0 {
                 ring.kernel.write_next_inline(cq, DEADLINE_WORD, self.deadline_ns);
             }
@@ -120,12 +129,16 @@ impl Message<'_> {
                 let space = &caller.thread.process().space;
                 fetch(self.payload, offset, into, space, &caller.ring.kernel)
             }
-            Sender::Waiting(party) => {
+            Sender::Waiting { from, server, token } => {
                 let gone = Fault::Source(Status::Cancelled);
-                let thread = the().thread(party.thread.slot).ok_or(gone)?;
+                let thread = the().thread(from.thread.slot).ok_or(gone)?;
                 // The ring is there while its lock is held, and so is its process.
-                let held = thread.completions_of(party.thread.generation).ok_or(gone)?;
-                fetch(self.payload, offset, into, &thread.process().space, &held.ring().kernel)
+                let held = thread.completions_of(from.thread.generation).ok_or(gone)?;
+                fetch(self.payload, offset, into, &thread.process().space, &held.ring().kernel)?;
+                drop(held);
+                // After the look at its cell and its memory: both are the sender's again from the moment
+                // it gives the call up, and what they hold then is not for this receiver.
+                if is_waited_for(server, token) { Ok(()) } else { Err(gone) }
             }
         }
     }
@@ -135,6 +148,10 @@ impl Message<'_> {
         let bad = Fault::Target(Status::BadAddress);
         let gone = Fault::Target(Status::Cancelled);
         let mut buffer = [0_u64; BUFFER_WORDS];
+        if length == 0 {
+            // Nothing to copy; whether there is a call all the same is for `fetch` to say.
+            return self.fetch(0, &mut [], 0);
+        }
         let mut done = 0_usize;
         while done < length as usize {
             let part = (length as usize - done).min(MAX_COPY_BYTES);
@@ -147,12 +164,20 @@ impl Message<'_> {
             thread.process().space.copy_out(to, bytes).map_err(|_| bad)?;
             drop(held);
             done += part;
-            if done.is_multiple_of(BREATH_BYTES) {
-                sched::breathe();
+            if done.is_multiple_of(BYTES_PER_PREEMPTION_POINT) {
+                preemption_point();
             }
         }
         Ok(())
     }
+}
+
+/// Whether somebody waits for the answer to a call.
+fn is_waited_for(server: ProcessKey, token: ReplyToken) -> bool {
+    service_of(server).is_ok_and(|service| {
+        let calls = service.as_ref().map(|service| &service.calls);
+        calls.is_some_and(|calls| matches!(calls.caller_of(token), Ok(Some(_))))
+    })
 }
 
 /// Reads a part of a payload.

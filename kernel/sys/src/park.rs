@@ -1,14 +1,15 @@
 //! PARK and UNPARK: threads wait at a word of their process's memory.
 
+use crate::caller::{Caller, Finish};
 use crate::complete::complete;
-use crate::enter::Caller;
+use crate::deadlines;
 use crate::object::Object;
-use crate::process::{Fit, Party, Process};
-use crate::sched;
+use crate::party::{Fit, Party};
+use crate::process::Process;
+use crate::sched::{self, preemption_point};
 use crate::system::{System, the};
 use crate::thread::Thread;
-use crate::timers;
-use abi_ring::{Credit, Outcome, Park, Unpark};
+use abi_ring::{Credit, Outcome, Park, Room, Unpark};
 use abi_types::{CapSlot, NEVER, Status};
 use core::sync::atomic::Ordering;
 use core_cap::Cap;
@@ -19,16 +20,16 @@ use smp_pending::Target;
 
 /// PARK: the operation is pending while the word has the expected value.
 #[inline(never)]
-pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
+pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) -> Finish {
     let process = caller.ring.shared.process;
     let address = request.word_address();
     if let Err(status) = check(process, request.space(), address) {
-        return caller.finish(credit, &Outcome::plain(status));
+        return Finish::Plain(credit, status);
     }
     let thread = caller.thread;
     // A thread waits at one place at a time: whoever wakes it finds its cell here until then.
     if thread.park_cell.load(Ordering::Relaxed) != 0 {
-        return caller.finish(credit, &Outcome::plain(Status::Overloaded));
+        return Finish::Plain(credit, Status::Overloaded);
     }
     let timeout_ns = request.timeout_ns();
     let (now, deadline_ns) = if timeout_ns == NEVER {
@@ -37,13 +38,14 @@ pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
         let now = sched::clock();
         (now, Some(now.saturating_add(timeout_ns)))
     };
-    let user_data = credit.into_bits();
+    let mut credit = Some(credit);
     let mut kept = None;
     // Under the lock of the word's waiters: who wakes this one finds what it keeps.
     let is_expected = || {
         let is_expected = process.space.load_u32(address)? == request.expected();
-        if is_expected {
-            let party = caller.keep_plain(Credit::from_bits(user_data), Target::Park);
+        if is_expected && let Some(credit) = credit.take() {
+            let party = caller.keep_for(credit, Room::Inline);
+            caller.aim(party, Target::Park);
             thread.park_cell.store(named(party), Ordering::Relaxed);
             thread.park_deadline_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
             kept = Some(party);
@@ -57,10 +59,10 @@ pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
             thread.park_ticket.store(waiter.ticket, Ordering::Release);
             if let Some(at) = deadline_ns {
                 // An earlier wait may have been ended before its timer was armed.
-                timers::stop(timers::of_park(thread.slot()));
-                timers::start(timers::of_park(thread.slot()), at);
+                deadlines::stop(deadlines::of_park(thread.slot()));
+                deadlines::start(deadlines::of_park(thread.slot()), at);
             }
-            return;
+            return Finish::Later;
         }
         Ok(Parked::Mismatch) => Status::Mismatch,
         Ok(Parked::TimedOut) => Status::TimedOut,
@@ -68,14 +70,11 @@ pub fn park(caller: &Caller<'_>, credit: Credit, request: Park) {
         // Not reached: its cell would be in the way.
         Err(ParkError::Waits | ParkError::NoSuchWaiter) => Status::Overloaded,
     };
-    let credit = match kept {
-        None => Credit::from_bits(user_data),
-        Some(party) => {
-            thread.park_cell.store(0, Ordering::Relaxed);
-            caller.unkeep(party)
-        }
-    };
-    caller.finish(credit, &Outcome::plain(status));
+    if let Some(party) = kept {
+        thread.park_cell.store(0, Ordering::Relaxed);
+        credit = Some(caller.unkeep(party));
+    }
+    credit.map_or(Finish::Later, |credit| Finish::Plain(credit, status))
 }
 
 /// Whether the process may park at this address at all.
@@ -95,12 +94,13 @@ fn check(process: &Process, space: CapSlot, address: u64) -> Result<(), Status> 
     })
 }
 
-/// Threads woken in one go; more are woken in turns.
-const WAKE_BATCH: u32 = 16;
+/// Threads woken between two preemption points: as many as fit a section of kernel code (`section`), each
+/// with a completion, a queue and an interrupt for an idle CPU.
+const WAKES_PER_PREEMPTION_POINT: u32 = 16;
 
 /// UNPARK: wakes waiters in order of arrival.
 #[inline(always)]
-pub fn unpark(caller: &Caller<'_>, credit: Credit, request: Unpark) {
+pub fn unpark(caller: &Caller<'_>, credit: Credit, request: Unpark) -> Finish {
     let process = caller.ring.shared.process;
     let address = request.word_address();
     let mapped = check(process, request.space(), address)
@@ -116,7 +116,7 @@ pub fn unpark(caller: &Caller<'_>, credit: Credit, request: Unpark) {
         }
         Err(status) => Outcome::plain(status),
     };
-    caller.finish(credit, &outcome);
+    Finish::Now(credit, outcome)
 }
 
 #[inline(always)]
@@ -134,9 +134,9 @@ fn wake_one(system: &'static System, key: Key) -> u32 {
 fn wake(system: &'static System, key: Key, limit: u32) -> u32 {
     let mut total = 0;
     while total < limit {
-        let mut claimed = [None; WAKE_BATCH as usize];
+        let mut claimed = [None; WAKES_PER_PREEMPTION_POINT as usize];
         let mut places = claimed.iter_mut();
-        let batch = (limit - total).min(WAKE_BATCH);
+        let batch = (limit - total).min(WAKES_PER_PREEMPTION_POINT);
         let unparked = system.park.unpark(key, batch, |waiter| {
             if let Some(place) = places.next() {
                 *place = Some(waiter);
@@ -146,7 +146,7 @@ fn wake(system: &'static System, key: Key, limit: u32) -> u32 {
             finish(waiter, Status::Woken);
         }
         if total > 0 {
-            sched::breathe();
+            preemption_point();
         }
         total += unparked.woken;
         if unparked.woken < batch {
@@ -176,7 +176,7 @@ fn take_name(thread: &'static Thread) -> Option<Party> {
 fn finish(waiter: WaiterRef, status: Status) {
     let Some(thread) = the().thread(waiter.index) else { return };
     if status != Status::TimedOut {
-        timers::stop(timers::of_park(thread.slot()));
+        deadlines::stop(deadlines::of_park(thread.slot()));
     }
     if let Some(party) = take_name(thread) {
         complete(party, &Outcome::plain(status));
@@ -203,7 +203,7 @@ pub fn give_up(thread: &'static Thread) -> bool {
     let ticket = thread.park_ticket.load(Ordering::Relaxed);
     let is_ours = the().park.unlink(WaiterRef { index: thread.slot(), ticket });
     if is_ours {
-        timers::stop(timers::of_park(thread.slot()));
+        deadlines::stop(deadlines::of_park(thread.slot()));
         let _ = take_name(thread);
     }
     is_ours

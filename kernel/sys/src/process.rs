@@ -4,70 +4,23 @@
 //! threads to all of them. Records are type-stable; a process is named by position and generation.
 
 use crate::object::Object;
+use crate::party::Party;
+use crate::sched::preemption_point;
 use crate::system::{self, the};
 use crate::thread::{STACK_PAGES, SpawnError, Thread};
 use crate::{reaper, sched};
-use abi_ring::Room;
 use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
-use abi_types::{INLINE_BYTES, RingBlock, Status};
+use abi_types::{RingBlock, Status};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use core_cap::{Cap, CapError, Grant, GrantEntry, Grants, Slot, Table};
 use core_elf::Guards;
 use core_endpoint::{Endpoint, EndpointKey, Record};
 use core_manifest::{Name, Profile};
-use core_thread::{CloseVerdict, LeaveVerdict, Roster, ThreadKey};
+use core_thread::{CloseVerdict, LeaveVerdict, Roster};
 use kernel_mm::fallible::try_push;
 use kernel_mm::space::{AddressSpace, PinnedRing, SpaceError};
-use smp_lock::{LockClass, TicketLock};
-
-/// A thread's pending operation, as others name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Party {
-    /// The thread.
-    pub thread: ThreadKey,
-    /// The operation's cell.
-    pub cell: u32,
-    /// What its room takes.
-    pub room: Fit,
-}
-
-/// What fits into the room of a pending operation: how many bytes, and whether a message that is
-/// inline at its sender goes there from ring to ring, with nothing else to look at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fit(u32);
-
-impl Fit {
-    const SIMPLE: u32 = 1 << 31;
-    /// Nothing fits, or it does not matter.
-    pub const NONE: Self = Self(0);
-    /// The inline slot of the completion, for an operation that no timer bounds.
-    pub const SIMPLE_INLINE: Self = Self(INLINE_BYTES as u32 | Self::SIMPLE);
-
-    /// How many bytes.
-    #[inline]
-    pub const fn bytes(self) -> u32 {
-        self.0 & !Self::SIMPLE
-    }
-
-    /// The same room for an operation that a timer bounds.
-    #[inline]
-    pub const fn bounded(self) -> Self {
-        Self(self.0 & !Self::SIMPLE)
-    }
-}
-
-impl From<Room> for Fit {
-    #[inline]
-    fn from(room: Room) -> Self {
-        match room {
-            Room::Inline => Self::SIMPLE_INLINE,
-            Room::Address { capacity, .. } | Room::Registered { capacity, .. } => {
-                Self(capacity).bounded()
-            }
-        }
-    }
-}
+use smp_lock::{Guard, LockClass, TicketLock};
 
 /// A process's capability table.
 pub type CapTable = Table<Object, Vec<Slot<Object>>>;
@@ -200,8 +153,9 @@ pub struct Members {
     next_ring: u32,
 }
 
-/// Thread records looked at between two preemption points.
-const BREATH_RECORDS: usize = 256;
+/// Thread records looked at between two preemption points: as many as fit a section of kernel code
+/// (`section`) if all of them are the process's and most of those only have to be marked.
+const RECORDS_PER_PREEMPTION_POINT: usize = 256;
 
 /// Numbers address spaces for park keys.
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(1);
@@ -225,18 +179,21 @@ impl Process {
     pub fn new() -> Self {
         Self {
             space: AddressSpace::new(),
-            caps: TicketLock::new(None),
+            caps: TicketLock::with_class(LockClass::Table, None),
             service: TicketLock::with_class(LockClass::Endpoint, None),
-            members: TicketLock::new(Members {
-                roster: Roster::new(),
-                charged: 0,
-                profile: Profile::NONE,
-                name: Name::new(""),
-                is_essential: false,
-                guards: Guards::new(),
-                rings: Vec::new(),
-                next_ring: 0,
-            }),
+            members: TicketLock::with_class(
+                LockClass::Members,
+                Members {
+                    roster: Roster::new(),
+                    charged: 0,
+                    profile: Profile::NONE,
+                    name: Name::new(""),
+                    is_essential: false,
+                    guards: Guards::new(),
+                    rings: Vec::new(),
+                    next_ring: 0,
+                },
+            ),
             sleeps: AtomicU32::new(0),
             key: AtomicU64::new(0),
             identity: AtomicU64::new(0),
@@ -382,7 +339,7 @@ impl Process {
         let verdict = self.members.lock().roster.leave(code);
         match verdict {
             Ok(LeaveVerdict::Continue) => {}
-            Ok(LeaveVerdict::ProcessEnds { code }) => reaper::end_process(self, code),
+            Ok(LeaveVerdict::ProcessEnds { code }) => reaper::reap_process(self, code),
             Err(_) => system::defect("a thread left a process that has none"),
         }
     }
@@ -400,8 +357,8 @@ impl Process {
         }
         let me = sched::here().current().map(Thread::slot);
         for (n, thread) in the().threads.iter().enumerate() {
-            if n.is_multiple_of(BREATH_RECORDS) {
-                sched::breathe();
+            if n.is_multiple_of(RECORDS_PER_PREEMPTION_POINT) {
+                preemption_point();
             }
             // Its name before whose it is: a record that is another process's by the time it is asked
             // has another name by then, and the kill of this one finds nobody.
@@ -483,4 +440,15 @@ impl Default for Process {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The service of the process with this name, if it is there.
+pub fn service_of(key: ProcessKey) -> Result<Guard<'static, Option<Service>>, Status> {
+    let process = the().processes.get(key.slot as usize).ok_or(Status::Disconnected)?;
+    let service = process.service.lock();
+    // Under the lock: the record is not another process's before its service is taken out.
+    if !process.is(key) || service.is_none() {
+        return Err(Status::Disconnected);
+    }
+    Ok(service)
 }

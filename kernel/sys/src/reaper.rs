@@ -1,7 +1,7 @@
 //! What is left of threads and processes that ended: taken apart in small steps.
 //!
-//! A thread comes here when its last CPU is off its stack ([`bury`]), a process when its last thread
-//! has been taken apart ([`end_process`]). [`step`] does a bounded piece of the work, on one CPU at a
+//! A thread comes here when its last CPU is off its stack ([`reap`]), a process when its last thread has
+//! been taken apart ([`reap_process`]). [`step`] does a bounded piece of the work, on one CPU at a
 //! time: an idle CPU calls it in its loop, a busy one from an interrupt it sends itself, so that
 //! neither a large process nor many threads keep a CPU in the kernel.
 //!
@@ -9,22 +9,25 @@
 //! serving ends; its ring and stack are taken; its joiner completes; its process lets go of it. For a
 //! process: capabilities, calls, memory, the record.
 
+use crate::cancel;
 use crate::complete::complete_ended;
-use crate::enter;
+use crate::deadlines;
 use crate::object::{self, threads};
-use crate::process::{Fit, Party, Process};
+use crate::party::{Fit, Party};
+use crate::process::Process;
 use crate::sched;
-use crate::start;
-use crate::system::{self, NO_THREAD, the};
+use crate::shutdown;
+use crate::system::{self, MAX_PROCESSES, NO_THREAD, the};
 use crate::thread::{self, Thread};
-use crate::timers;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core_cap::DrainVerdict;
 use core_thread::{RecycleVerdict, ThreadKey};
 use kernel_mm::space::StillInUse;
 use smp_ipi::Requests;
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 
+// A step happens in an interrupt of whatever thread runs, in one section of kernel code (`section`): each of
+// these is as many as fit beside what the interrupt does anyway.
 /// Pending operations claimed in one step.
 const OPERATIONS_PER_STEP: usize = 4;
 /// Capability slots or call records looked at in one step.
@@ -34,17 +37,53 @@ const FRAMES_PER_STEP: u64 = 4;
 
 /// The threads to be taken apart, by their `next`: first and last. In the order they ended, because
 /// the last to leave a process gives it its exit code.
-static DEAD: TicketLock<Dead> = TicketLock::new(Dead { first: NO_THREAD, last: NO_THREAD });
+static DEAD: TicketLock<Dead> =
+    TicketLock::with_class(LockClass::Reaper, Dead { first: NO_THREAD, last: NO_THREAD });
 /// The first of the dead, once nothing waits for it any more: the rest is the next step's.
 static CLAIMED: AtomicU32 = AtomicU32::new(NO_THREAD);
 /// How many threads and processes are to be taken apart.
 static JOBS: AtomicU32 = AtomicU32::new(0);
 /// A CPU is at it.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The process that is being taken apart, and its exit code.
-static ENDING: TicketLock<Option<Ending>> = TicketLock::new(None);
-/// Processes that wait for their turn: a bit for each record.
-static WAITING: TicketLock<[u64; 2]> = TicketLock::new([0; 2]);
+/// The processes to be taken apart.
+static PROCESSES: TicketLock<Processes> = TicketLock::with_class(
+    LockClass::Global,
+    Processes { ending: None, waiting: [0; MAX_PROCESSES.div_ceil(WORD)] },
+);
+
+/// Processes in one word of the map of those that wait.
+const WORD: usize = u64::BITS as usize;
+
+struct Processes {
+    /// The one that is being taken apart.
+    ending: Option<Ending>,
+    /// Those that wait for their turn: a bit for each record.
+    waiting: [u64; MAX_PROCESSES.div_ceil(WORD)],
+}
+
+// Every record of a process has its bit.
+const _: () = assert!(size_of::<[u64; MAX_PROCESSES.div_ceil(WORD)]>() * 8 >= MAX_PROCESSES);
+
+impl Processes {
+    /// Notes that a process waits.
+    fn add(&mut self, slot: u32) {
+        let slot = slot as usize;
+        if let Some(word) = self.waiting.get_mut(slot / WORD) {
+            *word |= 1 << (slot % WORD);
+        }
+    }
+
+    /// The one to go on with: that which is being taken apart, or the first that waits.
+    fn next(&mut self) -> Option<Ending> {
+        if self.ending.is_some() {
+            return self.ending;
+        }
+        let (at, word) = self.waiting.iter_mut().enumerate().find(|(_, word)| **word != 0)?;
+        let bit = word.trailing_zeros();
+        *word &= *word - 1;
+        Some(Ending { process: (at * WORD) as u32 + bit, stage: Stage::Capabilities })
+    }
+}
 
 struct Dead {
     first: u32,
@@ -77,8 +116,8 @@ fn add_job() {
     sched::request_here(Requests::REAP);
 }
 
-/// A thread is dead and off every stack.
-pub fn bury(thread: &'static Thread) {
+/// Hands a thread over that is dead and off every stack.
+pub fn reap(thread: &'static Thread) {
     thread.next.store(NO_THREAD, Ordering::Relaxed);
     let mut dead = DEAD.lock();
     match the().thread(dead.last) {
@@ -90,13 +129,10 @@ pub fn bury(thread: &'static Thread) {
     add_job();
 }
 
-/// A process's last thread is gone.
-pub fn end_process(process: &'static Process, code: i64) {
-    let slot = process.slot();
+/// Hands a process over whose last thread has left.
+pub fn reap_process(process: &'static Process, code: i64) {
     process.exit_code.store(code, Ordering::Relaxed);
-    if let Some(word) = WAITING.lock().get_mut((slot / 64) as usize) {
-        *word |= 1 << (slot % 64);
-    }
+    PROCESSES.lock().add(process.slot());
     add_job();
 }
 
@@ -138,8 +174,8 @@ fn take_thread_apart(thread: &'static Thread) -> bool {
     let process = thread.process();
     if CLAIMED.load(Ordering::Relaxed) != thread.slot() {
         if claim_operations(thread, key) {
-            timers::stop(timers::of_enter(thread.slot()));
-            timers::stop(timers::of_park(thread.slot()));
+            deadlines::stop(deadlines::of_enter(thread.slot()));
+            deadlines::stop(deadlines::of_park(thread.slot()));
             stop_serving(process, key);
             CLAIMED.store(thread.slot(), Ordering::Relaxed);
         }
@@ -191,7 +227,7 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
         };
         drop(held);
         let party = Party { thread: key, cell: index, room: Fit::NONE };
-        let is_ours = enter::claim(thread, party, target);
+        let is_ours = cancel::claim(thread, party, target);
         if !is_ours && target == smp_pending::Target::Park {
             // Whoever has claimed the wait completes it any moment, by the thread's record alone.
             return false;
@@ -203,9 +239,9 @@ fn claim_operations(thread: &'static Thread, key: ThreadKey) -> bool {
             if !is_ours && target == smp_pending::Target::Sleep && cell.timer().is_some() {
                 thread.process().sleep_ended();
             }
-            timers::settle(cell);
+            deadlines::settle(cell);
         }
-        ring.shared.cells.give_back(index);
+        ring.shared.cells.drop_with_ring(index);
     }
     false
 }
@@ -229,9 +265,7 @@ pub fn recycle(thread: &'static Thread, key: ThreadKey) {
 
 /// One piece of a process's end.
 fn continue_process() {
-    let mut place = ENDING.lock();
-    let Some(ending) = place.or_else(next_ending) else { return };
-    drop(place);
+    let Some(ending) = PROCESSES.lock().next() else { return };
     let Some(process) = the().processes.get(ending.process as usize) else { return };
     let next = match ending.stage {
         Stage::Capabilities => drain_capabilities(process),
@@ -239,25 +273,11 @@ fn continue_process() {
         Stage::Memory => free_memory(process),
         Stage::Record => None,
     };
-    place = ENDING.lock();
-    *place = next.map(|stage| Ending { stage, ..ending });
-    drop(place);
+    PROCESSES.lock().ending = next.map(|stage| Ending { stage, ..ending });
     if next.is_none() {
-        start::process_ended(process);
+        shutdown::process_reaped(process);
         JOBS.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-fn next_ending() -> Option<Ending> {
-    let mut waiting = WAITING.lock();
-    for (word, base) in waiting.iter_mut().zip([0, 64]) {
-        if *word != 0 {
-            let bit = word.trailing_zeros();
-            *word &= *word - 1;
-            return Some(Ending { process: base + bit, stage: Stage::Capabilities });
-        }
-    }
-    None
 }
 
 fn drain_capabilities(process: &'static Process) -> Option<Stage> {

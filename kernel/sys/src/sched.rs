@@ -170,7 +170,7 @@ impl Machine for Kernel {
     }
 
     fn reap(self, thread: &'static Thread) {
-        reaper::bury(thread);
+        reaper::reap(thread);
     }
 
     #[inline(always)]
@@ -328,7 +328,7 @@ pub fn owes_the_cpu(here: &Here) -> bool {
 }
 
 /// A preemption point in a long operation of the current thread, which holds no lock.
-pub fn breathe() {
+pub fn preemption_point() {
     dispatch::preemption_point(Kernel);
 }
 

@@ -4,8 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use kernel_arch::boot::Handover;
 use kernel_arch::cpu::{self, CpuState, PerCpu};
-use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
-use kernel_arch::{apic, log, time};
+use kernel_arch::{apic, time};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_leak, try_push};
 
@@ -66,23 +65,6 @@ pub(crate) fn other_cpu(cpu: &'static PerCpu) -> ! {
         if !cpu.run_job() {
             cpu::wait_for_interrupt();
         }
-    }
-}
-
-/// Interrupts from vector 32 on.
-pub(crate) fn interrupt(frame: &TrapFrame) {
-    // Without a running system a request for attention needs no more than the wake it is.
-    if frame.vector().0 == IPI_VECTOR {
-        crate::section::begin();
-        crate::sched::interrupt(frame.is_from_user());
-        crate::section::end("the end of an interrupt");
-    } else {
-        log!(
-            "trap",
-            "cpu {}: interrupt on vector {} that nobody asked for",
-            cpu::this().index(),
-            frame.vector().0
-        );
     }
 }
 

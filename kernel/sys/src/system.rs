@@ -6,34 +6,39 @@
 //! they are used.
 
 use crate::counters::Counters;
+use crate::deadlines::Sleep;
 use crate::process::Process;
 use crate::sched::Cpu;
 use crate::thread::Thread;
-use crate::timers::Sleep;
 use alloc::vec::Vec;
 #[cfg(checked)]
 use core::sync::atomic::AtomicU64;
+use core_cmdline::Options;
 use core_park::Waiter;
 use core_sched::{CpuId, CpuSet};
-use core_sched_policy::PolicyKind;
 use core_thread::ThreadKey;
 use core_timer::{DeadlineQueue, Timer};
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
 use spin::Once;
 
-/// Threads there can be at most, whatever the memory.
+/// Threads there can be at most, whatever the memory: what is made of each, a record, a waiter and two
+/// timers, is made at once and never given back, and `Process::close` looks at every record.
 const MAX_THREADS: u64 = 2048;
-/// Processes there can be.
-const MAX_PROCESSES: usize = 128;
-/// Pending sleeps and call deadlines of all processes together.
+/// Processes there can be: as for threads; a manifest names fewer.
+pub const MAX_PROCESSES: usize = 128;
+/// Pending sleeps and call deadlines of all processes together: two for each thread there can be.
 const MAX_SLEEPS: usize = 4096;
-/// Buckets of the park table.
+/// Buckets of the park table, each with a lock of its own: two for each CPU there can be.
 const PARK_BUCKETS: usize = 256;
+
+// A pending call names the process that serves it in 24 bits of its cell.
+const _: () = assert!(MAX_PROCESSES < 1 << 24);
+
 /// In the place of a thread's position: none.
 pub const NO_THREAD: u32 = u32::MAX;
 
@@ -64,6 +69,8 @@ pub struct System {
     pub timers: &'static [Timer],
     /// What the timers beyond the threads' own are for.
     pub sleeps: &'static [Sleep],
+    /// Whether IPC may take its fast path.
+    pub has_fast_path: bool,
     /// Threads that wait at addresses.
     pub park: ParkTable<'static, PARK_BUCKETS>,
 }
@@ -73,21 +80,22 @@ static SYSTEM: Once<System> = Once::new();
 /// Makes the tables; once, on the boot CPU.
 pub fn create(
     now_ns: u64,
-    policy: PolicyKind,
+    options: &Options,
     park_secret: [u64; 2],
 ) -> Result<&'static System, OutOfMemory> {
     let blocks = cpu::all();
     let ids =
         || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
     let cpus = leak(ids().map(|(id, machine)| {
+        let deadlines = DeadlineQueue::new(id.index() as u32);
         let own = CpuOwn {
             machine,
-            timers: TicketLock::new(DeadlineQueue::new(id.index() as u32)),
+            timers: TicketLock::with_class(LockClass::Deadlines, deadlines),
             counters: Counters::new(),
             #[cfg(checked)]
             section_began: AtomicU64::new(0),
         };
-        Cpu::new(RunQueue::with_policy(id, policy, now_ns), own)
+        Cpu::new(RunQueue::with_policy(id, options.policy, now_ns), own)
     }))?;
     let first = CpuId::new(0).ok_or(OutOfMemory)?;
     let threads = thread_count();
@@ -98,6 +106,7 @@ pub fn create(
         processes: leak((0..MAX_PROCESSES).map(|_| Process::new()))?,
         timers: leak((0..2 * threads as usize + MAX_SLEEPS).map(|_| Timer::new()))?,
         sleeps: leak((0..MAX_SLEEPS as u32).map(Sleep::new))?,
+        has_fast_path: options.fast_path,
         park: ParkTable::new(leak((0..threads).map(|_| Waiter::new()))?, park_secret),
     };
     smp_lock::watch(|| Some(cpu::this().index() as usize));

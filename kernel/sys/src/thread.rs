@@ -1,8 +1,9 @@
 //! Threads: the record, how one is made, and how one is named.
 
 use crate::process::Process;
+use crate::sched;
+use crate::sched::preemption_point;
 use crate::system::{self, NO_THREAD, the};
-use crate::{sched, start as boot};
 use abi_ring::Memory;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use kernel_mm::space::PinnedRing;
 use kernel_mm::stack::KernelStack;
 use kernel_mm::thread::{Completions, NewRing, Ring, UserThread};
 use kernel_mm::{OutOfMemory, stack};
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 use smp_pending::{Cell, Cells};
 use smp_rq::{Node, lock_home_by};
 
@@ -69,7 +70,7 @@ pub struct Thread {
 }
 
 /// The free records.
-static FREE: TicketLock<u32> = TicketLock::new(0);
+static FREE: TicketLock<u32> = TicketLock::with_class(LockClass::Global, 0);
 
 /// Why a thread could not be made. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl Thread {
             process: AtomicU32::new(NO_THREAD),
             ran_ns: AtomicU64::new(0),
             exit_code: AtomicI64::new(0),
-            lifecycle: TicketLock::new(None),
+            lifecycle: TicketLock::with_class(LockClass::Lifecycle, None),
             ring_number: AtomicU32::new(0),
             park_ticket: AtomicU32::new(0),
             park_cell: AtomicU64::new(0),
@@ -187,9 +188,9 @@ struct Parts {
 impl Parts {
     fn allocate(process: &'static Process) -> Result<Self, SpawnError> {
         let stack = KernelStack::for_thread().map_err(|OutOfMemory| SpawnError::StackMemory)?;
-        sched::breathe();
+        preemption_point();
         let (number, memory, limit) = process.take_ring().map_err(|_| SpawnError::Memory)?;
-        sched::breathe();
+        preemption_point();
         match pending(memory.block().cq_entries()) {
             Ok((cells, words)) => Ok(Self { stack, number, memory, limit, cells, words }),
             Err(OutOfMemory) => {
@@ -269,7 +270,7 @@ fn prepare(
         params_bytes: parts.limit,
         result_bytes: parts.limit,
         shared: || Own { cells: Cells::new(cells, words), process, generation },
-        only_passes: !boot::fast_path_is_on(),
+        only_passes: !the().has_fast_path,
     };
     if let Err((stack, ring, _)) =
         thread.machine.prepare(parts.stack, &process.space, start, Some(ring))

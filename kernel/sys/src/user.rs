@@ -1,4 +1,4 @@
-//! What user mode leads to: syscalls, faults, the timer.
+//! What user mode leads to by itself: system calls and faults.
 
 use crate::enter;
 use crate::process::Process;
@@ -40,10 +40,11 @@ fn current() -> &'static Thread {
 /// `exit`: the process ends, with all its threads.
 fn exit(code: i64) -> ! {
     let thread = current();
-    end_process(thread, thread.process(), code)
+    close_and_end(thread, thread.process(), code)
 }
 
-fn end_process(thread: &'static Thread, process: &'static Process, code: i64) -> ! {
+/// Closes the process, which kills its other threads, and ends the thread that runs.
+fn close_and_end(thread: &'static Thread, process: &'static Process, code: i64) -> ! {
     thread.exit_code.store(code, Ordering::Relaxed);
     process.close(code);
     sched::end(thread)
@@ -85,12 +86,5 @@ pub fn fault(frame: &TrapFrame) -> ! {
         Some(_) => STACK_OVERFLOW_EXIT_CODE,
         None => FAULT_EXIT_CODE - i64::from(vector.0),
     };
-    end_process(thread, process, code)
-}
-
-/// A deadline has passed.
-pub fn timer(frame: &TrapFrame) {
-    section::begin();
-    sched::timer(frame.is_from_user());
-    section::end("the end of a timer interrupt");
+    close_and_end(thread, process, code)
 }

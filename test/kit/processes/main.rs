@@ -14,7 +14,7 @@ use abi_report::{Encoder, Exit, Record, Sink};
 use core::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use core_manifest::{Manifest, Name};
 use kernel_arch::{console, println, stop};
-use kernel_sys::{Machine, fatal, start};
+use kernel_sys::{Machine, fatal, loader, shutdown, start};
 use spin::{Mutex, Once};
 
 kernel_sys::kernel_main!(main);
@@ -42,7 +42,7 @@ fn test(name: &str) -> Option<(&str, i64)> {
 }
 
 fn names(machine: &'static Machine) -> Option<[Name; MOST]> {
-    let bytes = machine.module(start::MANIFEST_MODULE)?.data;
+    let bytes = machine.module(loader::MANIFEST_MODULE)?.data;
     let manifest = Manifest::check(bytes, |_| true).ok()?;
     let mut names = [Name::new(""); MOST];
     let tests = manifest.processes().ok()?.filter_map(|process| {
@@ -67,7 +67,7 @@ fn main(machine: &'static Machine) -> ! {
         encoder.send(&mut Records, &Record::Plan { index, total, id });
     }
     *ENCODER.lock() = Some(encoder);
-    start::watch(ended);
+    shutdown::watch(ended);
     let _ = start::run(machine);
     panic!("there is no manifest")
 }

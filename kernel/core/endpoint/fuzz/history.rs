@@ -124,8 +124,13 @@ impl History {
             }
             7 => {
                 let Some(key) = pick(&self.recvs, choice) else { return false };
-                let receiver = self.service.cancel_recv(key);
-                receiver.inspect(|receiver| self.end_recv(*receiver)).is_ok()
+                match self.service.cancel_recv(key) {
+                    Ok(receiver) => {
+                        self.end_recv(receiver);
+                        true
+                    }
+                    Err(_) => self.service.give_up_delivery(key),
+                }
             }
             8 => {
                 let closed = self.service.close(on, |end| ended.push(end));

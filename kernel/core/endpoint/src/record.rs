@@ -86,6 +86,12 @@ pub struct RecvKey {
 }
 
 impl RecvKey {
+    /// The receive that a call was delivered to, while the call's message is on its way.
+    #[inline]
+    pub const fn of(token: ReplyToken) -> Self {
+        Self { index: token.index(), generation: token.generation() }
+    }
+
     /// The key as one number, for the record of the pending operation.
     #[inline]
     pub const fn to_bits(self) -> u64 {
@@ -133,6 +139,8 @@ pub struct Record<C, R> {
     /// Who receives or serves. Apart from the state, so that a call moves in without moving
     /// the receiver; without a meaning in Free and Queued.
     pub(crate) holder: Option<R>,
+    /// The generation whose holder gave its receive up while a message was on its way to it; 0 is none's.
+    pub(crate) given_up: u32,
 }
 
 impl<C, R> Record<C, R> {
@@ -148,6 +156,7 @@ impl<C, R> Record<C, R> {
             endpoint: EndpointKey::NONE,
             life: Life::Free,
             holder: None,
+            given_up: 0,
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum RecvAgain<C, R> {
     Recv(RecvVerdict<C>),
     /// The endpoint was closed meanwhile: complete the receive as disconnected.
     Disconnected(R),
+    /// The receiver gave it up meanwhile: complete the receive as cancelled.
+    GivenUp(R),
 }
 
 /// A delivery failed on the caller's side.
@@ -61,6 +63,18 @@ pub struct RecvRejected<C, R> {
 }
 
 impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R, S, E> {
+    /// A receive is given up while the message of its call is on its way: if that fails, the receive
+    /// ends instead of going on. `false`, and nothing changed, if no message is on its way to it.
+    pub fn give_up_delivery(&mut self, key: RecvKey) -> bool {
+        let Some(record) = self.records.at_mut(key.index) else { return false };
+        let is_it = record.generation == key.generation
+            && matches!(record.life, Life::Delivered { .. } | Life::Abandoned);
+        if is_it {
+            record.given_up = key.generation;
+        }
+        is_it
+    }
+
     /// The message of a delivered call cannot be read: the call drops out, the receive goes on.
     pub fn reject_call(
         &mut self,
@@ -77,8 +91,12 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             (Life::Abandoned, Some(holder)) => (None, holder),
             _ => return Err(NotFound),
         };
+        let is_given_up = record.given_up == record.generation;
         self.leave_flight(key.index);
         self.free(key.index);
+        if is_given_up {
+            return Ok(CallRejected { call, receiver, again: RecvAgain::GivenUp(receiver) });
+        }
         if self.endpoint_mut(on).is_none() {
             return Ok(CallRejected { call, receiver, again: RecvAgain::Disconnected(receiver) });
         }
@@ -116,6 +134,10 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             _ => return Err(NotFound),
         };
         let again = |again| Ok(RecvRejected { receiver, donation, again });
+        if let Some(record) = self.records.at_mut(key.index) {
+            // The call may have another receiver in the same generation.
+            record.given_up = 0;
+        }
         self.leave_flight(key.index);
         let Some(caller) = caller else {
             self.free(key.index);

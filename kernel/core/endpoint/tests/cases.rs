@@ -364,6 +364,33 @@ fn a_delivery_that_fails_puts_the_innocent_party_back_in_front() {
 }
 
 #[test]
+fn a_receive_that_is_given_up_in_a_delivery_that_fails_ends() {
+    let mut service = service(8);
+    let on = service.open(LIMITS).unwrap();
+    let x = waits(&mut service, on, 'x');
+    assert!(!service.give_up_delivery(x), "nothing is on its way to it");
+    let Ok(CallVerdict::Deliver { token, .. }) = service.call(on, call(1), 0) else { panic!() };
+    assert_eq!((service.cancel_recv(x), RecvKey::of(token)), (Err(NotFound), x));
+    assert!(service.give_up_delivery(x));
+    let rejected = service.reject_call(CallKey::of(token), 0, none).unwrap();
+    assert_eq!((rejected.call, rejected.again), (Some((1, None)), RecvAgain::GivenUp('x')));
+    assert!(!service.give_up_delivery(x), "it has ended");
+    service.check_invariants().unwrap();
+    // The mark is that of one delivery: neither the record's next use nor the call's next receiver has it.
+    let _ = waits(&mut service, on, 'y');
+    let _ = waits(&mut service, on, 'z');
+    let Ok(CallVerdict::Deliver { to: 'y', token }) = service.call(on, call(2), 0) else {
+        panic!()
+    };
+    assert!(service.give_up_delivery(RecvKey::of(token)));
+    let again = service.reject_recv(CallKey::of(token), 0, 0).unwrap().again;
+    assert_eq!(again, CallAgain::Call(CallVerdict::Deliver { to: 'z', token }));
+    let rejected = service.reject_call(CallKey::of(token), 0, none).unwrap();
+    assert!(matches!(rejected.again, RecvAgain::Recv(RecvVerdict::Waiting(_))));
+    service.check_invariants().unwrap();
+}
+
+#[test]
 fn a_failed_delivery_meets_whatever_happened_meanwhile() {
     let fresh = || {
         let mut service = service(8);

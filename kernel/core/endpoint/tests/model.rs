@@ -185,6 +185,16 @@ impl World {
                     }
                 }
             }
+            Op::GiveUpDelivery(choice) => {
+                let Some((token, call)) = pick(&self.tokens, choice) else { return false };
+                let is_held =
+                    !matches!(self.calls[&call].state, CallState::Queued | CallState::Over);
+                assert_eq!(self.real.give_up_delivery(RecvKey::of(token)), is_held);
+                if is_held {
+                    self.given_up.insert(call);
+                }
+                is_held
+            }
             Op::Expire(choice) => {
                 let Some((key, call)) = pick(&self.call_keys, choice) else { return false };
                 let is_queued = self.calls[&call].state == CallState::Queued;
@@ -363,6 +373,11 @@ impl World {
         // The receive that had ended in this delivery goes on.
         assert!(self.ended_recvs.remove(&holder));
         match rejected.again {
+            RecvAgain::GivenUp(receiver) => {
+                assert!(self.given_up.contains(&call) && receiver == holder);
+                self.end_recv(receiver);
+            }
+            _ if self.given_up.contains(&call) => panic!("a receive that was given up goes on"),
             RecvAgain::Disconnected(receiver) => {
                 assert!(!self.endpoints[at].is_open);
                 self.end_recv(receiver);
@@ -390,6 +405,7 @@ impl World {
         };
         let rejected = rejected.unwrap();
         assert_eq!(rejected.receiver, holder);
+        self.given_up.remove(&call);
         if matches!(state, CallState::Held(_)) {
             assert_eq!(rejected.donation, donation);
             if let Some(Donation(lent)) = donation {

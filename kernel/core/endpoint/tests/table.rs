@@ -104,6 +104,10 @@ fn apply(event: &str, set: &mut Set) -> String {
             Ok(receiver) => format!("end {receiver}"),
             Err(NotFound) => "!not found".into(),
         },
+        "give up" => match service.give_up_delivery(recv.unwrap_or(RecvKey::of(token()))) {
+            true => "noted".into(),
+            false => "!nothing".into(),
+        },
         "expire" | "late expire" => {
             let now = if event == "expire" { DEADLINE_NS - 1 } else { DEADLINE_NS };
             match service.expire_call(*call, now) {
@@ -165,6 +169,7 @@ fn every_event_in_every_state() {
         ("reply then recv", ["!stale", "!stale", "!stale", "complete 1, waiting", "dropped, waiting"]),
         ("cancel call",     ["!not found", "!not found", "end 1", "end 1 delivered", "!not found"]),
         ("cancel recv",     ["!not found", "end x", "!not found", "!not found", "!not found"]),
+        ("give up",         ["!nothing", "!nothing", "!nothing", "noted", "noted"]),
         ("expire",          ["!not found", "!not found", "!not due", "!not found", "!not found"]),
         ("late expire",     ["!not found", "!not found", "end 1", "!not found", "!not found"]),
         ("lend",            ["!NotFound", "!NotFound", "!NotFound", "lent", "!NotFound"]),

@@ -9,28 +9,54 @@
 
 /// What a lock protects. A CPU that holds a lock takes only locks of later classes; so of each
 /// class one at most.
+///
+/// The order is that of the code paths: an operation comes in at an endpoint, a word or a table, changes who
+/// runs, and completes at a ring; a completion ends the deadline that bounded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LockClass {
     /// Shared by all CPUs, and taken by none on the way from one thread to the next: pick,
     /// requeue, block, wake, hand-off, look-up, timer arm and cancel count none of it.
     Global,
-    /// An endpoint, or another object that threads call.
+    /// An endpoint, a park bucket, or another object that threads call.
     Endpoint,
     /// A scheduling context.
     Context,
+    /// A process's capability table.
+    Table,
+    /// What the threads of a process share: their count, its limits, its rings.
+    Members,
+    /// Who waits for a thread's end, and who may.
+    Lifecycle,
     /// A CPU's run queue. Never two at once.
     Queue,
-    /// A ring's completion queue. Innermost.
+    /// The threads that wait for the reaper: a queue hands over those it finds dead.
+    Reaper,
+    /// A ring's completion queue.
     Cq,
+    /// The deadlines that are armed on a CPU.
+    Deadlines,
+    /// The timers that are in no operation's hands. Innermost: a completion gives its own back.
+    TimerPool,
     /// None of these: neither ordered nor counted.
     Unclassed,
 }
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 5] =
-        [Self::Global, Self::Endpoint, Self::Context, Self::Queue, Self::Cq];
+    pub const ORDERED: [Self; 11] = [
+        Self::Global,
+        Self::Endpoint,
+        Self::Context,
+        Self::Table,
+        Self::Members,
+        Self::Lifecycle,
+        Self::Queue,
+        Self::Reaper,
+        Self::Cq,
+        Self::Deadlines,
+        Self::TimerPool,
+    ];
 }
 
 #[cfg(all(checked, not(loom)))]

@@ -25,8 +25,8 @@ fn lock(class: LockClass) -> TicketLock<u32> {
     TicketLock::with_class(class, 0)
 }
 
-/// S2, design: endpoint, context, queue, completion queue; each before the next, none twice, and a
-/// shared one before all.
+/// S2, design: endpoint, context, queue, completion queue, with the others between them; each before the next,
+/// none twice, and a shared one before all.
 #[test]
 fn each_pair_is_taken_in_one_order_only() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -40,6 +40,15 @@ fn each_pair_is_taken_in_one_order_only() {
             assert_eq!(allowed, at < inner_at, "{inner_class:?} inside {outer_class:?}");
         }
     }
+}
+
+/// The position of a class is the bit that says it is held.
+#[test]
+fn the_order_is_the_one_of_the_numbers() {
+    for (at, class) in LockClass::ORDERED.into_iter().enumerate() {
+        assert_eq!(class as usize, at);
+    }
+    assert_eq!(LockClass::Unclassed as usize, LockClass::ORDERED.len());
 }
 
 #[test]
@@ -118,5 +127,10 @@ fn acquisitions_are_counted_per_class() {
     on_cpu(27, || *lock(LockClass::Global).lock() += 1);
     let after = LockClass::ORDERED.map(|class| acquisitions(class).unwrap());
     let taken: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
-    assert_eq!(taken, [1, 20, 0, 20, 0]);
+    let expected = |class| match class {
+        LockClass::Global => 1,
+        LockClass::Endpoint | LockClass::Queue => 20,
+        _ => 0,
+    };
+    assert_eq!(taken, LockClass::ORDERED.map(expected));
 }

@@ -1,6 +1,6 @@
 //! What is kept of one operation.
 
-use abi_ring::{Payload, Room};
+use abi_ring::{Credit, CreditCell, Payload, Room};
 use abi_sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What an operation waits for.
@@ -33,11 +33,9 @@ pub enum Target {
     Read,
 }
 
-/// One operation.
+/// What an operation asked for, but for the right to its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Goes into the completion.
-    pub user_data: u64,
     /// CALL: the method.
     pub method: u16,
     /// CALL: capabilities that go along.
@@ -52,7 +50,7 @@ pub struct Operation {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Cell {
-    user_data: AtomicU64,
+    credit: CreditCell,
     /// Method, transfers, forms of payload and room, inline slot or buffer of the payload.
     head: AtomicU64,
     /// Length of the payload, capacity of the room.
@@ -89,7 +87,7 @@ const ROOM_BUFFER_SHIFT: u32 = 48;
 impl Cell {
     /// Keeps an operation. By the owner, before anyone else knows of it.
     #[inline]
-    pub fn set(&self, operation: &Operation) {
+    pub(crate) fn set(&self, credit: Credit, operation: &Operation) {
         let (payload_form, slot, length, payload_address) = match operation.payload {
             Payload::Inline { slot, length } => (INLINE, slot, length, 0),
             Payload::Address { address, length } => (ADDRESS, 0, length, address),
@@ -100,7 +98,7 @@ impl Cell {
             Room::Address { address, capacity } => (ADDRESS, 0, capacity, address),
             Room::Registered { buffer, offset, capacity } => (REGISTERED, buffer, capacity, offset),
         };
-        self.user_data.store(operation.user_data, Relaxed);
+        self.credit.put(credit);
         self.head.store(
             u64::from(operation.method) << METHOD_SHIFT
                 | u64::from(operation.transfers) << TRANSFERS_SHIFT
@@ -121,8 +119,8 @@ impl Cell {
     /// Keeps an operation whose message and results are inline: as [`set`](Self::set), in fewer
     /// steps.
     #[inline]
-    pub fn set_inline(&self, user_data: u64, method: u16, slot: u16, length: u32) {
-        self.user_data.store(user_data, Relaxed);
+    pub(crate) fn set_inline(&self, credit: Credit, method: u16, slot: u16, length: u32) {
+        self.credit.put(credit);
         let head = u64::from(method) << METHOD_SHIFT | u64::from(slot) << PAYLOAD_SLOT_SHIFT;
         self.head.store(head, Relaxed);
         self.sizes.store(u64::from(length), Relaxed);
@@ -151,7 +149,6 @@ impl Cell {
             _ => Room::Registered { buffer, offset: self.room_address.load(Relaxed), capacity },
         };
         Operation {
-            user_data: self.user_data.load(Relaxed),
             method: (head >> METHOD_SHIFT) as u16,
             transfers: (head >> TRANSFERS_SHIFT) as u8,
             payload,
@@ -176,16 +173,16 @@ impl Cell {
         self.timer.store(0, Relaxed);
     }
 
-    /// Whether results go to the inline slot and nothing bounds it: what the fast path serves.
-    #[inline]
-    pub fn is_inline(&self) -> bool {
-        self.head.load(Relaxed) >> ROOM_FORM_SHIFT & 0xf == INLINE && self.timer.load(Relaxed) == 0
-    }
-
-    /// The operation's user data.
+    /// What the operation's SQE called itself.
     #[inline]
     pub fn user_data(&self) -> u64 {
-        self.user_data.load(Relaxed)
+        self.credit.user_data()
+    }
+
+    /// The right to the operation's completion, when its cell is given back.
+    #[inline]
+    pub(crate) fn credit(&self) -> Credit {
+        self.credit.take()
     }
 
     /// Says what it waits for. By the owner.
@@ -220,56 +217,6 @@ impl Cell {
             JOIN => Target::Join { thread: key },
             PARK => Target::Park,
             _ => Target::Read,
-        }
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_put_in_comes_out() {
-        let payloads = [
-            Payload::Inline { slot: 0, length: 0 },
-            Payload::Inline { slot: u16::MAX, length: 128 },
-            Payload::Address { address: u64::MAX - 1, length: u32::MAX },
-            Payload::Registered { buffer: 7, offset: 1 << 40, length: 9 },
-        ];
-        let rooms = [
-            Room::Inline,
-            Room::Address { address: 0xdead_beef_0000, capacity: u32::MAX },
-            Room::Registered { buffer: u16::MAX, offset: 3, capacity: 5 },
-        ];
-        let cell = Cell::default();
-        for payload in payloads {
-            for room in rooms {
-                for (method, transfers) in [(0, 0), (u16::MAX, u8::MAX), (1, 8)] {
-                    let operation =
-                        Operation { user_data: 0x55 << 56 | 3, method, transfers, payload, room };
-                    cell.set(&operation);
-                    assert_eq!(cell.operation(), operation);
-                    assert_eq!(cell.user_data(), operation.user_data);
-                    if let (Payload::Inline { slot, length }, Room::Inline, 0) =
-                        (payload, room, transfers)
-                    {
-                        cell.set_inline(operation.user_data, method, slot, length);
-                        assert_eq!(cell.operation(), operation);
-                    }
-                }
-            }
-        }
-        for target in [
-            Target::Call { process: (1 << 24) - 1, generation: u32::MAX, key: u64::MAX },
-            Target::Call { process: 0, generation: 1, key: 0 },
-            Target::Recv { key: 5 },
-            Target::Sleep,
-            Target::Join { thread: 1 << 63 },
-            Target::Park,
-            Target::Read,
-        ] {
-            cell.set_target(target);
-            assert_eq!(cell.target(), target);
         }
     }
 }

@@ -1,14 +1,11 @@
 //! The cells of one thread, and which are free.
 
-use crate::Cell;
+use crate::{Cell, Operation};
+use abi_ring::Credit;
 use abi_sync::atomic::{AtomicU64, Ordering};
 
 /// Cells in one word of the map.
 const WORD: u32 = u64::BITS;
-
-/// All cells are in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
 
 /// The cells of one thread: one by itself, the others over storage from outside.
 ///
@@ -38,9 +35,31 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
         Self { one: Cell::default(), first, others, more }
     }
 
+    /// Keeps an operation in a free cell; the credit comes back if there is none. By the owner alone.
+    #[inline]
+    pub fn keep(&self, credit: Credit, operation: &Operation) -> Result<(u32, &Cell), Credit> {
+        let Some((index, cell)) = self.take() else { return Err(credit) };
+        cell.set(credit, operation);
+        Ok((index, cell))
+    }
+
+    /// As [`keep`](Self::keep), in fewer steps, for an operation whose message and results are inline.
+    #[inline(always)]
+    pub fn keep_inline(
+        &self,
+        credit: Credit,
+        method: u16,
+        slot: u16,
+        length: u32,
+    ) -> Result<(u32, &Cell), Credit> {
+        let Some((index, cell)) = self.take() else { return Err(credit) };
+        cell.set_inline(credit, method, slot, length);
+        Ok((index, cell))
+    }
+
     /// Takes a free cell, the one with the lowest number. By the owner alone.
     #[inline(always)]
-    pub fn take(&self) -> Result<(u32, &Cell), Full> {
+    fn take(&self) -> Option<(u32, &Cell)> {
         // Acquire: pairs with the Release in `give_back`; the reads of the cell's last user came
         // before the writes that follow.
         if self.first.load(Ordering::Acquire) & 1 == 0 {
@@ -48,11 +67,11 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
         }
         // Only the owner clears bits, so this one is still set.
         self.first.fetch_and(!1, Ordering::Relaxed);
-        Ok((0, &self.one))
+        Some((0, &self.one))
     }
 
     #[inline(never)]
-    fn take_another(&self) -> Result<(u32, &Cell), Full> {
+    fn take_another(&self) -> Option<(u32, &Cell)> {
         for (word, base) in self.words().zip((0_u32..).step_by(WORD as usize)) {
             // As in `take`.
             let free = word.load(Ordering::Acquire);
@@ -60,10 +79,10 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
                 let bit = free.trailing_zeros();
                 word.fetch_and(!(1 << bit), Ordering::Relaxed);
                 let index = base + bit;
-                return Ok((index, self.get(index).ok_or(Full)?));
+                return Some((index, self.get(index)?));
             }
         }
-        Err(Full)
+        None
     }
 
     /// The words of the map, in order.
@@ -88,22 +107,41 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
         }
     }
 
-    /// Gives a cell back. By whoever claimed its operation, after the last look at it.
+    /// Ends an operation: takes its credit out and gives its cell back, after the last look at it. Once,
+    /// by the one who claimed the outcome, under the completion lock or as the owner before anyone else
+    /// knows of it. `None` if the cell is free: its thread was taken apart meanwhile.
     #[inline(always)]
-    pub fn give_back(&self, index: u32) {
-        // Release, here and below: pairs with the Acquire in `take`.
-        if index == 0 {
-            self.first.fetch_or(1, Ordering::Release);
-        } else {
-            self.give_back_another(index);
+    pub fn finish(&self, index: u32) -> Option<Credit> {
+        let cell = self.get(index)?;
+        let credit = cell.credit();
+        self.give_back(index).then_some(credit)
+    }
+
+    /// Gives back the cell of an operation that is never completed: its ring is about to go, and the credit
+    /// with it. By the one who takes the thread apart, under the completion lock.
+    pub fn drop_with_ring(&self, index: u32) {
+        self.give_back(index);
+    }
+
+    /// Gives a cell back; `false` if it was free. Nobody else gives it back at the same time: the look and
+    /// the change need not be one step.
+    #[inline(always)]
+    fn give_back(&self, index: u32) -> bool {
+        if index != 0 {
+            return self.give_back_another(index);
         }
+        let is_busy = self.first.load(Ordering::Relaxed) & 1 == 0;
+        if is_busy {
+            // Release, here and below: pairs with the Acquire in `take`.
+            self.first.fetch_or(1, Ordering::Release);
+        }
+        is_busy
     }
 
     #[inline(never)]
-    fn give_back_another(&self, index: u32) {
-        if let Some(word) = self.word(index) {
-            word.fetch_or(1 << (index % WORD), Ordering::Release);
-        }
+    fn give_back_another(&self, index: u32) -> bool {
+        let bit = 1 << (index % WORD);
+        self.word(index).is_some_and(|word| word.fetch_or(bit, Ordering::Release) & bit == 0)
     }
 
     /// The cells in use from number `from` on, as the owner or its heir sees them.
@@ -133,45 +171,4 @@ fn bits(mut word: u64) -> impl Iterator<Item = u32> {
         word &= word.wrapping_sub(1);
         (bit < WORD).then_some(bit)
     })
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    fn cells<const N: usize, const M: usize>() -> Cells<[Cell; N], [AtomicU64; M]> {
-        Cells::new(
-            core::array::from_fn(|_| Cell::default()),
-            core::array::from_fn(|_| AtomicU64::new(0)),
-        )
-    }
-
-    #[test]
-    fn every_cell_is_taken_once_and_comes_back() {
-        let cells = cells::<69, 1>();
-        let mut seen = [false; 70];
-        for _ in 0..70 {
-            let (index, _) = cells.take().unwrap();
-            assert!(!seen[index as usize], "{index} was given out twice");
-            seen[index as usize] = true;
-        }
-        assert_eq!(cells.take().map(|(index, _)| index), Err(Full));
-        assert_eq!(cells.busy(0).count(), 70);
-        for index in [3, 69, 64] {
-            cells.give_back(index);
-        }
-        assert_eq!(cells.busy(0).count(), 67);
-        assert_eq!(cells.take().unwrap().0, 3);
-        assert_eq!(cells.take().unwrap().0, 64);
-        assert_eq!(cells.busy(64).map(|(index, _)| index).collect::<Vec<_>>().len(), 5);
-        assert_eq!(cells.take().unwrap().0, 69);
-        assert_eq!(cells.take().map(|(index, _)| index), Err(Full));
-    }
-
-    #[test]
-    fn a_whole_word_of_cells() {
-        let cells = cells::<63, 0>();
-        assert_eq!((0..64).filter(|_| cells.take().is_ok()).count(), 64);
-        assert!(cells.take().is_err() && cells.count() == 64);
-    }
 }

@@ -8,8 +8,8 @@
 //! Contract:
 //! - the thread alone takes cells, writes them and scans them; it writes before it lets anybody
 //!   know the cell's number, through the lock of the object that waits;
-//! - whoever claimed the operation's outcome from that object reads the cell and gives it back,
-//!   once. The words are plain: the object's lock orders them;
+//! - whoever claimed the operation's outcome from that object reads the cell and finishes it, once, which
+//!   gives the right to the completion. The words are plain: the object's lock orders them;
 //! - nothing here allocates, and nothing waits.
 //!
 //! Decided in ADR 68.
@@ -19,4 +19,4 @@ mod cell;
 mod cells;
 
 pub use cell::{Cell, Operation, Target};
-pub use cells::{Cells, Full};
+pub use cells::Cells;

@@ -5,15 +5,15 @@
 
 use super::Calling;
 use crate::complete::complete_words;
-use crate::process::Party;
-use crate::timers;
+use crate::deadlines;
+use crate::party::Party;
 use abi_ring::{INLINE_WORDS, Outcome};
 use abi_types::Status;
 use kernel_arch::console;
 use kernel_object::console::{Host, READ_BYTES};
 use schema::console::ReadResults;
 use schema_wire::Encode;
-use smp_lock::TicketLock;
+use smp_lock::{LockClass, TicketLock};
 use smp_pending::Target;
 use zerocopy::IntoBytes;
 
@@ -21,7 +21,7 @@ use zerocopy::IntoBytes;
 const LOOK_NS: u64 = 10_000_000;
 
 /// The read that waits, and how much it takes.
-static READER: TicketLock<Option<(Party, usize)>> = TicketLock::new(None);
+static READER: TicketLock<Option<(Party, usize)>> = TicketLock::with_class(LockClass::Global, None);
 
 impl Host for Calling<'_> {
     fn send(&mut self, bytes: &[u8]) {
@@ -42,7 +42,7 @@ impl Host for Calling<'_> {
         let Some(party) = self.keep(Target::Read) else { return false };
         *reader = Some((party, capacity));
         drop(reader);
-        if timers::look_at_console(LOOK_NS) {
+        if deadlines::look_at_console(LOOK_NS) {
             return true;
         }
         let is_ours = give_up(party);
@@ -72,7 +72,7 @@ pub fn look() {
     if length == 0 {
         drop(reader);
         // Without a timer the read stays until a later one succeeds or it is cancelled.
-        let _ = timers::look_at_console(LOOK_NS);
+        let _ = deadlines::look_at_console(LOOK_NS);
         return;
     }
     *reader = None;

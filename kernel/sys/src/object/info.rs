@@ -1,22 +1,12 @@
 //! What SystemInfo tells.
 
-use crate::sched;
 use crate::system::the;
+use crate::{image, sched};
 use kernel_object::system_info::Host;
 use schema::system_info::{CpuCounters, Machine};
-use schema::system_info_capnp::ImageProfile;
 
 /// The running system.
 pub struct Counted;
-
-/// How this image was built.
-const PROFILE: ImageProfile = if cfg!(checked) {
-    ImageProfile::Checked
-} else if cfg!(measure) {
-    ImageProfile::Measure
-} else {
-    ImageProfile::Release
-};
 
 impl Host for Counted {
     fn machine(&self) -> Machine {
@@ -24,7 +14,7 @@ impl Host for Counted {
         let heap = kernel_mm::heap::usage();
         Machine {
             cpus: the().cpus.len() as u32,
-            profile: PROFILE,
+            profile: image::PROFILE,
             uptime_ns: sched::clock(),
             frames_total: frames.managed,
             frames_free: frames.free,

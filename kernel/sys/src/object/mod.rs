@@ -11,11 +11,12 @@ mod info;
 mod services;
 pub mod threads;
 
-use crate::enter::Caller;
+use crate::caller::{Caller, Finish};
+use crate::deadlines::{self, Purpose};
 use crate::message::{self, Fault};
+use crate::party::Party;
 use crate::process::{Process, ProcessKey};
-use crate::sched;
-use crate::timers::{self, Purpose};
+use crate::sched::{self, preemption_point};
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CqeFlags, INLINE_BYTES, Status};
 use alloc::boxed::Box;
@@ -63,8 +64,8 @@ pub enum Object {
     Facet(FacetOf),
 }
 
-/// Pages of parameters between two preemption points.
-const BREATH_PAGES: usize = 4;
+/// Pages of parameters between two preemption points: as for messages between threads.
+const PAGES_PER_PREEMPTION_POINT: usize = 4;
 
 /// A call in progress, as a host sees it.
 pub struct Calling<'r> {
@@ -80,16 +81,15 @@ pub struct Calling<'r> {
 
 impl Calling<'_> {
     /// Leaves the call pending, for a completion by whoever `target` says.
-    fn keep(&mut self, target: Target) -> Option<crate::process::Party> {
+    fn keep(&mut self, target: Target) -> Option<Party> {
         let credit = self.credit.take()?;
-        let nothing = Payload::Inline { slot: 0, length: 0 };
-        let party = self.caller.keep(credit, 0, 0, nothing, self.room);
+        let party = self.caller.keep_for(credit, self.room);
         self.caller.aim(party, target);
         Some(party)
     }
 
     /// Takes a kept call back.
-    fn unkeep(&mut self, party: crate::process::Party) {
+    fn unkeep(&mut self, party: Party) {
         self.credit = Some(self.caller.unkeep(party));
     }
 }
@@ -106,7 +106,7 @@ impl kernel_object::timer::Host for Calling<'_> {
         }
         let Some(party) = self.keep(Target::Sleep) else { return Err(Refused::System) };
         let cell = self.caller.ring.shared.cells.get(party.cell);
-        if cell.is_some_and(|cell| timers::bound(Purpose::Sleep, party, cell, deadline_ns)) {
+        if cell.is_some_and(|cell| deadlines::bound(Purpose::Sleep, party, cell, deadline_ns)) {
             return Ok(());
         }
         self.unkeep(party);
@@ -137,16 +137,36 @@ impl Buffer {
     }
 }
 
+/// What a call on an object of the kernel's is answered.
+enum Answer {
+    /// The completion says it all.
+    Outcome(Outcome),
+    /// The completion and its inline payload.
+    Words(Outcome, [u64; INLINE_WORDS]),
+    /// A host has kept the call.
+    Later,
+}
+
 /// A call on an object of the kernel's.
-pub fn call(caller: Caller<'_>, credit: Credit, call: &abi_ring::Call, cap: &Cap<Object>) {
+pub fn call(
+    caller: Caller<'_>,
+    credit: Credit,
+    call: &abi_ring::Call,
+    cap: &Cap<Object>,
+) -> Finish {
     let mut calling =
         Calling { caller, credit: Some(credit), room: call.results(), ends_with: None };
-    let status = serve(&mut calling, call, cap);
+    let served = serve(&mut calling, call, cap);
     if let Some(code) = calling.ends_with {
         threads::exit_current(caller.thread, code);
     }
-    if let (Err(status), Some(credit)) = (status, calling.credit.take()) {
-        caller.finish(credit, &Outcome::plain(status));
+    let Some(credit) = calling.credit.take() else { return Finish::Later };
+    match served {
+        Ok(Answer::Outcome(outcome)) => Finish::Now(credit, outcome),
+        Ok(Answer::Words(outcome, words)) => Finish::Words(credit, outcome, words),
+        // Not reached: a host that answers later has the credit.
+        Ok(Answer::Later) => Finish::Plain(credit, Status::Unimplemented),
+        Err(status) => Finish::Plain(credit, status),
     }
 }
 
@@ -154,14 +174,14 @@ fn serve(
     calling: &mut Calling<'_>,
     call: &abi_ring::Call,
     cap: &Cap<Object>,
-) -> Result<(), Status> {
+) -> Result<Answer, Status> {
     if call.transfers() != 0 {
         return Err(Status::InvalidArgument);
     }
     let length = call.params().length() as usize;
     let mut params = Buffer::of_bytes(length)?;
     if length > MAX_COPY_BYTES {
-        sched::breathe();
+        preemption_point();
     }
     read_params(calling.caller, call.params(), params.words())?;
     let capacity = match call.results() {
@@ -172,23 +192,26 @@ fn serve(
     };
     let mut results = Buffer::of_bytes(capacity)?;
     if length > MAX_COPY_BYTES {
-        sched::breathe();
+        preemption_point();
     }
     let served = {
         let params = params.words().as_bytes().get(..length).unwrap_or_default();
         let results = results.words().as_mut_bytes().get_mut(..capacity).unwrap_or_default();
         dispatch(calling, cap, call.method(), params, results)?
     };
-    let words: &[u64] = results.words();
     match served {
-        Served::Results(bytes) => answer(calling, Outcome::plain(Status::Ok), words, bytes),
-        Served::Exception(bytes) => {
-            let said = words.as_bytes().get(..bytes).unwrap_or_default();
-            let kind = Exception::decode(said).map_or(0, |exception| exception.kind() as u16);
-            let outcome = Outcome { method: kind, ..Outcome::plain(Status::Exception) };
-            answer(calling, outcome, words, bytes)
+        Served::Results(bytes) => {
+            let outcome = Outcome { length: bytes as u32, ..Outcome::plain(Status::Ok) };
+            answer(calling, outcome, &mut results)
         }
-        Served::Later => Ok(()),
+        Served::Exception(bytes) => {
+            let said = results.words().as_bytes().get(..bytes).unwrap_or_default();
+            let kind = Exception::decode(said).map_or(0, |exception| exception.kind() as u16);
+            let length = bytes as u32;
+            let outcome = Outcome { method: kind, length, ..Outcome::plain(Status::Exception) };
+            answer(calling, outcome, &mut results)
+        }
+        Served::Later => Ok(Answer::Later),
     }
 }
 
@@ -246,8 +269,8 @@ fn read_params(caller: Caller<'_>, payload: Payload, into: &mut [u64]) -> Result
     let bytes = into.as_mut_bytes().get_mut(..length).unwrap_or_default();
     let space = &caller.thread.process().space;
     for (number, part) in bytes.chunks_mut(MAX_COPY_BYTES).enumerate() {
-        if number % BREATH_PAGES == BREATH_PAGES - 1 {
-            sched::breathe();
+        if number % PAGES_PER_PREEMPTION_POINT == PAGES_PER_PREEMPTION_POINT - 1 {
+            preemption_point();
         }
         let offset = number * MAX_COPY_BYTES;
         message::fetch(payload, offset, part, space, &caller.ring.kernel).map_err(|fault| {
@@ -259,33 +282,25 @@ fn read_params(caller: Caller<'_>, payload: Payload, into: &mut [u64]) -> Result
     Ok(())
 }
 
-/// Completes the call with what is in the buffer.
+/// The answer that is in the buffer, put where the caller wants it.
 fn answer(
-    calling: &mut Calling<'_>,
-    outcome: Outcome,
-    words: &[u64],
-    bytes: usize,
-) -> Result<(), Status> {
-    let mut outcome = Outcome { length: bytes as u32, ..outcome };
-    let is_inline = calling.room == Room::Inline;
+    calling: &Calling<'_>,
+    mut outcome: Outcome,
+    results: &mut Buffer,
+) -> Result<Answer, Status> {
+    if let (Room::Inline, Buffer::Small(words)) = (calling.room, &*results) {
+        return Ok(Answer::Words(outcome, *words));
+    }
     if let Room::Address { address, .. } = calling.room {
-        let said = words.as_bytes().get(..bytes).unwrap_or_default();
-        let space = &calling.caller.thread.process().space;
+        let bytes = results.words().as_bytes();
+        let said = bytes.get(..outcome.length as usize).unwrap_or_default();
         if !said.is_empty() {
+            let space = &calling.caller.thread.process().space;
             space.copy_out(address, said).map_err(|_| Status::BadAddress)?;
         }
         outcome.flags |= CqeFlags::BY_ADDRESS;
     }
-    if let Some(credit) = calling.credit.take() {
-        calling.caller.finish_with(credit, |ring, cq, credit| {
-            if is_inline {
-                ring.kernel.post_words(cq, credit, &outcome, words)
-            } else {
-                ring.kernel.post(cq, credit, &outcome)
-            }
-        });
-    }
-    Ok(())
+    Ok(Answer::Outcome(outcome))
 }
 
 /// A capability left a slot of `process`: the object's own rule.

@@ -2,7 +2,7 @@
 
 use super::{Calling, Object};
 use crate::complete::complete_words;
-use crate::process::{Fit, Party};
+use crate::party::{Fit, Party};
 use crate::reaper;
 use crate::sched;
 use crate::system::{self, the};

@@ -1,13 +1,16 @@
 //! Calls between processes, and what becomes of them when a side ends.
 //!
 //! * [`calls`]: matching, order, limits, tokens, counters. [`races`]: cancels against answers.
+//!   [`requeue`]: a cancel of a receive that was put back. [`midway`]: either side gives up in a delivery.
 //! * [`kill`]: a peer ends at each point of a call.
 #![no_std]
 #![no_main]
 
 mod calls;
 mod kill;
+mod midway;
 mod races;
+mod requeue;
 
 use abi_types::{CapSlot, Status};
 use capos_rt::thread::Threads;
@@ -56,6 +59,10 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("ipc.limits", calls::limits),
     Test::new("ipc.large_messages", calls::large_messages),
     Test::new("ipc.deadlines_cost_no_timer", calls::deadlines_cost_no_timer),
+    Test::new("ipc.requeued_receive_is_cancelled", requeue::cancelled),
+    Test::new("ipc.receive_given_up_midway", midway::receive_given_up),
+    Test::new("ipc.call_given_up_midway", midway::call_given_up),
+    // The spare endpoint is gone after this.
     Test::new("ipc.endpoint_released", calls::endpoint_released),
     Test::new("ipc.cancel_races_answer", races::cancel_races_answer),
     Test::new("ipc.server_threads", races::server_threads),

@@ -47,6 +47,8 @@ pub struct World {
     pub ended_calls: BTreeSet<u32>,
     pub recvs: BTreeSet<Receiver>,
     pub ended_recvs: BTreeSet<Receiver>,
+    /// Calls whose receiver gave up while the message was on its way.
+    pub given_up: BTreeSet<u32>,
     pub lendings: u64,
     pub open_lendings: BTreeSet<u64>,
 }
@@ -70,6 +72,7 @@ impl World {
             ended_calls: BTreeSet::new(),
             recvs: BTreeSet::new(),
             ended_recvs: BTreeSet::new(),
+            given_up: BTreeSet::new(),
             lendings: 0,
             open_lendings: BTreeSet::new(),
         }

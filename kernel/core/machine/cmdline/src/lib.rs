@@ -6,6 +6,7 @@
 #![no_std]
 
 use core::fmt;
+use core_sched_policy::PolicyKind;
 
 /// The text, split when asked.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,10 @@ pub struct Options {
     pub run_summary: bool,
     /// `fastpath=on`: calls may take the short way through the kernel.
     pub fast_path: bool,
-    /// `sched=eevdf`: threads are ordered by eligible deadline, not by virtual finish.
-    pub eevdf: bool,
+    /// `sched=…`: how threads are ordered.
+    pub policy: PolicyKind,
+    /// `section=N`: more ticks than this in the kernel without a preemption point stop a checked image.
+    pub section_ticks: Option<u64>,
 }
 
 impl Default for Options {
@@ -36,7 +39,8 @@ impl Default for Options {
             log_screen: true,
             run_summary: false,
             fast_path: true,
-            eevdf: false,
+            policy: PolicyKind::Wfq,
+            section_ticks: None,
         }
     }
 }
@@ -77,7 +81,7 @@ impl<'a> CommandLine<'a> {
         self.words().any(|(k, v)| k == word && v.is_none())
     }
 
-    /// The kernel's own options; `bad` hears of every word that makes no sense.
+    /// The kernel's own options; `bad` is called with every word whose value makes no sense.
     pub fn options(self, mut bad: impl FnMut(BadWord<'a>)) -> Options {
         let mut options = Options::default();
         let mut refuse = |key, value, expected| bad(BadWord { key, value, expected });
@@ -96,10 +100,17 @@ impl<'a> CommandLine<'a> {
             Some("on") | None => {}
             Some(other) => refuse("fastpath", other, "fastpath=on or fastpath=off"),
         }
-        match self.value("sched") {
-            Some("eevdf") => options.eevdf = true,
-            Some("wfq") | None => {}
-            Some(other) => refuse("sched", other, "sched=wfq or sched=eevdf"),
+        if let Some(name) = self.value("sched") {
+            match PolicyKind::named(name) {
+                Some(policy) => options.policy = policy,
+                None => refuse("sched", name, "sched=wfq or sched=eevdf"),
+            }
+        }
+        if let Some(ticks) = self.value("section") {
+            match ticks.parse() {
+                Ok(ticks) if ticks > 0 => options.section_ticks = Some(ticks),
+                _ => refuse("section", ticks, "section= takes a number of ticks, such as 20000"),
+            }
         }
         if let Some(list) = self.value("log") {
             let (mut serial, mut screen, mut understood) = (false, false, true);
@@ -152,10 +163,32 @@ mod tests {
 
     #[test]
     fn the_scheduler_and_the_fast_path_are_chosen_by_name() {
-        let at = |text| (options(text).0.fast_path, options(text).0.eevdf);
-        assert_eq!(at(""), (true, false));
-        assert_eq!(at("fastpath=off sched=eevdf"), (false, true));
-        assert_eq!(at("fastpath=off fastpath=on sched=eevdf sched=wfq"), (true, false));
+        let at = |text| (options(text).0.fast_path, options(text).0.policy);
+        assert_eq!(at(""), (true, PolicyKind::Wfq));
+        assert_eq!(at("fastpath=off sched=eevdf"), (false, PolicyKind::Eevdf));
+        assert_eq!(at("fastpath=off fastpath=on sched=eevdf sched=wfq"), (true, PolicyKind::Wfq));
+    }
+
+    #[test]
+    fn every_policy_is_asked_for_by_its_name() {
+        for policy in PolicyKind::ALL {
+            let (found, bad) = options(&std::format!("sched={}", policy.name()));
+            assert_eq!((found.policy, bad), (policy, Vec::new()));
+        }
+        // What is said to be right is understood.
+        let (_, bad) = options("sched=?");
+        for policy in PolicyKind::ALL {
+            assert!(bad[0].contains(&std::format!("sched={}", policy.name())), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_section_is_bounded_by_a_number() {
+        assert_eq!(options("section=20000").0.section_ticks, Some(20_000));
+        for wrong in ["section=", "section=0", "section=-1", "section=1e5", "section=twenty"] {
+            let (parsed, bad) = options(wrong);
+            assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
+        }
     }
 
     #[test]
@@ -170,9 +203,10 @@ mod tests {
 
     #[test]
     fn nonsense_is_reported_with_what_would_be_right() {
-        let (parsed, bad) = options("exit=now run=away log=serial,printer fastpath=2 sched=cfs");
+        let (parsed, bad) =
+            options("exit=now run=away log=serial,printer fastpath=2 sched=cfs section=x");
         assert_eq!(parsed, Options::default());
-        assert_eq!(bad.len(), 5);
+        assert_eq!(bad.len(), 6);
         assert_eq!(bad[0], "exit=now is not understood; exit=debug or exit=halt");
     }
 

@@ -1,0 +1,287 @@
+//! From the boot manifest to processes.
+//!
+//! Each entry of the manifest becomes a process with its memory, capabilities and first thread. What
+//! cannot be started stops the boot with a sentence that says what is wrong.
+
+use crate::Machine;
+use crate::object::{FacetOf, Object};
+use crate::process::{Calls, CapTable, NewProcess, Process, Service};
+use crate::{shutdown, thread};
+use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
+use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
+use alloc::vec::Vec;
+use core::fmt;
+use core_address::PAGE_SIZE;
+use core_cap::{Cap, Grant, GrantEntry, Grants, Slot, Table};
+use core_elf::{Image, Tls};
+use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
+use core_manifest::{GrantKind, Manifest, Name, Profile};
+use core_paging::Access;
+use core_sched_policy::Weight;
+use kernel_arch::context::UserStart;
+use kernel_arch::log;
+use kernel_mm::OutOfMemory;
+use kernel_mm::fallible::{try_collect, try_push};
+use kernel_mm::space::{MAX_PAGES, SpaceError};
+use zerocopy::IntoBytes;
+
+/// The boot module that holds the manifest.
+pub const MANIFEST_MODULE: &str = "manifest.bin";
+
+/// Badges that can be told apart and revoked, per serving process: a table that is made whole, so that
+/// minting a facet allocates next to nothing.
+const GRANTS_PER_SERVICE: usize = 256;
+
+/// Why a process cannot be started.
+pub(crate) enum Refusal {
+    Manifest(core_manifest::Error),
+    Elf(Name, core_elf::Error),
+    Module(Name),
+    Memory(Name, SpaceError),
+    OutOfMemory,
+    Records(Name),
+    Slots(Name),
+    Thread(Name, thread::SpawnError),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Manifest(error) => write!(f, "{MANIFEST_MODULE}: {error}"),
+            Self::Elf(name, error) => write!(f, "process {}: {error}", name.as_str()),
+            Self::Module(name) => write!(f, "process {}: its boot module is gone", name.as_str()),
+            Self::Memory(name, error) => {
+                write!(f, "process {}: its memory cannot be mapped: {error:?}", name.as_str())
+            }
+            Self::OutOfMemory => f.write_str("not enough memory for the processes"),
+            Self::Records(name) => write!(f, "process {}: too many processes", name.as_str()),
+            Self::Slots(name) => write!(f, "process {}: no slot for a grant", name.as_str()),
+            Self::Thread(name, error) => {
+                write!(f, "process {}: no first thread: {error:?}", name.as_str())
+            }
+        }
+    }
+}
+
+impl From<OutOfMemory> for Refusal {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+/// Starts every process of the manifest.
+pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Result<(), Refusal> {
+    let is_module = |name: &str| machine.module(name).is_some();
+    let manifest = Manifest::check(bytes, is_module).map_err(Refusal::Manifest)?;
+    let mut started = Vec::new();
+    // All processes and endpoints first: a client may stand before its server.
+    for process in manifest.processes().map_err(Refusal::Manifest)? {
+        let process = process.map_err(Refusal::Manifest)?;
+        let made = make(&process)?;
+        try_push(&mut started, made)?;
+    }
+    let processes = manifest.processes().map_err(Refusal::Manifest)?;
+    let mut starts = Vec::new();
+    for (process, made) in processes.zip(&started) {
+        let process = process.map_err(Refusal::Manifest)?;
+        grant(&manifest, &process, made, &started)?;
+        let module =
+            machine.module(process.binary).ok_or(Refusal::Module(Name::new(process.name)))?;
+        let start = load(made.process, process.name, module.data)?;
+        try_push(&mut starts, (start, process.weight))?;
+    }
+    shutdown::expect(started.len() as u32);
+    for (made, (start, weight)) in started.iter().zip(starts) {
+        let name = made.process.members.lock().name;
+        let weight = Weight::new(weight).unwrap_or(Weight::DEFAULT);
+        let spawned = thread::spawn(made.process, start, weight, false);
+        spawned.map_err(|error| Refusal::Thread(name, error))?;
+        log!("start", "process {} \"{}\"", made.process.slot(), name.as_str());
+    }
+    Ok(())
+}
+
+/// A process before its memory, and the endpoints it serves, by the order of its grants.
+struct Made {
+    process: &'static Process,
+    endpoints: Vec<EndpointKey>,
+}
+
+fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
+    let name = Name::new(from.name);
+    let serves = from
+        .grants()
+        .filter(|grant| grant.as_ref().is_ok_and(|g| matches!(g.kind, GrantKind::Endpoint { .. })))
+        .count();
+    let (service, endpoints) = if serves == 0 {
+        (None, Vec::new())
+    } else {
+        let (service, endpoints) = new_service(&from.profile, serves)?;
+        (Some(service), endpoints)
+    };
+    let new = NewProcess {
+        name,
+        profile: from.profile,
+        is_essential: from.is_essential,
+        caps: new_table(from.profile.cap_slots)?,
+        service,
+    };
+    let process = Process::begin(new).ok_or(Refusal::Records(name))?;
+    process.space.create().map_err(|error| Refusal::Memory(name, error))?;
+    Ok(Made { process, endpoints })
+}
+
+fn new_table(limit: u32) -> Result<CapTable, Refusal> {
+    let slots = limit.next_power_of_two();
+    let slots: Vec<Slot<Object>> = try_collect((0..slots).map(|_| Slot::UNUSED))?;
+    Table::new(slots, limit).map_err(|_| Refusal::OutOfMemory)
+}
+
+fn new_service(profile: &Profile, count: usize) -> Result<(Service, Vec<EndpointKey>), Refusal> {
+    let limits =
+        Limits { queued: profile.endpoint_queue_limit, in_flight: profile.in_flight_call_limit };
+    let records = (limits.queued + limits.in_flight) as usize * count;
+    let mut calls = Calls::new(
+        try_collect((0..records).map(|_| Record::UNUSED))?,
+        try_collect((0..count).map(|_| Endpoint::UNUSED))?,
+    );
+    let mut endpoints = Vec::new();
+    for _ in 0..count {
+        let endpoint = calls.open(limits).map_err(|_| Refusal::OutOfMemory)?;
+        try_push(&mut endpoints, endpoint)?;
+    }
+    let entries = try_collect((0..GRANTS_PER_SERVICE).map(|_| GrantEntry::default()))?;
+    Ok((Service { calls, grants: Grants::new(entries), facets: Vec::new() }, endpoints))
+}
+
+/// Fills the process's table and its CapSet page.
+fn grant(
+    manifest: &Manifest<'_>,
+    from: &core_manifest::Process<'_>,
+    made: &Made,
+    all: &[Made],
+) -> Result<(), Refusal> {
+    let name = Name::new(from.name);
+    let mut own = made.endpoints.iter();
+    let mut entries: Vec<CapSetEntry> = Vec::new();
+    for grant in from.grants() {
+        let grant = grant.map_err(Refusal::Manifest)?;
+        let (cap, interface) = match grant.kind {
+            GrantKind::Console => (Cap::new(Object::Console), None),
+            GrantKind::Records => (Cap::new(Object::Records), None),
+            GrantKind::Timer => (Cap::new(Object::Timer), None),
+            GrantKind::SystemInfo => (Cap::new(Object::SystemInfo), None),
+            GrantKind::ThreadSpawner => (Cap::new(Object::ThreadSpawner), None),
+            GrantKind::ThreadControl => (Cap::new(Object::ThreadControl), None),
+            GrantKind::ParkSpace => (Cap::new(Object::ParkSpace), None),
+            GrantKind::Endpoint { .. } => {
+                let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
+                let of = FacetOf { process: made.process.key(), endpoint };
+                (Cap::new(Object::Endpoint(of)), None)
+            }
+            GrantKind::Client { endpoint, badge } => {
+                let (cap, interface) = facet(manifest, endpoint, badge, all)?;
+                (cap, Some(interface))
+            }
+        };
+        let interface = interface.or(grant.kind.interface_id()).unwrap_or(0);
+        let slot = made.process.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
+        let slot = slot.ok_or(Refusal::Slots(name))?;
+        try_push(&mut entries, entry(grant.name, slot.to_bits(), interface))?;
+    }
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let wrong = |error| Refusal::Memory(name, error);
+    made.process.space.map_new(CAPSET_VADDR, 1, Access::Read).map_err(wrong)?;
+    let header =
+        CapSetHeader { magic: CAPSET_MAGIC, count: entries.len() as u32, reserved: 0, pad: [0; 6] };
+    let absent = |_| Refusal::Memory(name, SpaceError::Absent);
+    made.process.space.fill(CAPSET_VADDR, header.as_bytes()).map_err(absent)?;
+    let first = CAPSET_VADDR + size_of::<CapSetHeader>() as u64;
+    made.process.space.fill(first, entries.as_slice().as_bytes()).map_err(absent)?;
+    made.process.has_capset();
+    Ok(())
+}
+
+fn entry(name: &str, slot: u64, interface: u64) -> CapSetEntry {
+    let mut bytes = [0; CAPSET_NAME_BYTES];
+    for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    CapSetEntry { slot, interface, name_length: name.len() as u32, name: bytes }
+}
+
+/// The client's side of an endpoint, and its interface.
+fn facet(
+    manifest: &Manifest<'_>,
+    endpoint: &str,
+    badge: u64,
+    all: &[Made],
+) -> Result<(Cap<Object>, u64), Refusal> {
+    let missing = Refusal::Slots(Name::new(endpoint));
+    let Some(found) = manifest.endpoint(endpoint).map_err(Refusal::Manifest)? else {
+        return Err(missing);
+    };
+    let Some(server) = all.get(found.receiver as usize) else { return Err(missing) };
+    // The manifest numbers endpoints through all processes.
+    let before: usize = all.iter().take(found.receiver as usize).map(|m| m.endpoints.len()).sum();
+    let own = (found.index as usize).checked_sub(before);
+    let Some(key) = own.and_then(|own| server.endpoints.get(own)) else { return Err(missing) };
+    let of = FacetOf { process: server.process.key(), endpoint: *key };
+    let grant: Option<Grant> =
+        server.process.service.lock().as_mut().and_then(|service| service.mint(*key, badge));
+    let grant = grant.ok_or(missing)?;
+    Ok((Cap { object: Object::Facet(of), badge, grant }, found.interface_id))
+}
+
+/// Maps the program, but for its guards, and its stack; how its first thread starts.
+fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart, Refusal> {
+    let name = Name::new(name);
+    let image = Image::parse(file).map_err(|error| Refusal::Elf(name, error))?;
+    let wrong = |error| Refusal::Memory(name, error);
+    let absent = |_| Refusal::Memory(name, SpaceError::Absent);
+    for part in image.parts() {
+        map(process, part.start, part.pages, part.access).map_err(wrong)?;
+        for page in 0..part.pages {
+            let (zeros, bytes) = part.page(page);
+            let at = part.start + page * PAGE_SIZE + zeros as u64;
+            process.space.fill(at, bytes).map_err(absent)?;
+        }
+    }
+    process.members.lock().guards = image.guards().clone();
+    map(process, STACK_TOP - STACK_PAGES * PAGE_SIZE, STACK_PAGES, Access::Write).map_err(wrong)?;
+    process.space.map_time_page().map_err(wrong)?;
+    let fs_base = match image.tls() {
+        None => 0,
+        Some(tls) => load_tls(process, &tls).map_err(wrong)?,
+    };
+    UserStart::new(image.entry(), STACK_TOP, fs_base)
+        .map_err(|_| Refusal::Memory(name, SpaceError::BadRange))
+}
+
+fn map(
+    process: &'static Process,
+    start: u64,
+    pages: u64,
+    access: Access,
+) -> Result<(), SpaceError> {
+    let mut done = 0;
+    while done < pages {
+        let part = (pages - done).min(MAX_PAGES);
+        process.space.map_new(start + done * PAGE_SIZE, part, access)?;
+        done += part;
+    }
+    Ok(())
+}
+
+/// The first thread's copy of the thread-local data; its thread pointer.
+fn load_tls(process: &'static Process, tls: &Tls<'_>) -> Result<u64, SpaceError> {
+    let layout = tls.layout();
+    map(process, TLS_VADDR, layout.size.div_ceil(PAGE_SIZE), Access::Write)?;
+    let pointer = TLS_VADDR + layout.thread_pointer;
+    let fill = |at, bytes: &[u8]| process.space.fill(at, bytes).map_err(|_| SpaceError::Absent);
+    fill(TLS_VADDR + layout.image, tls.image)?;
+    fill(pointer, pointer.as_bytes())?;
+    Ok(pointer)
+}

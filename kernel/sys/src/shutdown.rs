@@ -1,0 +1,81 @@
+//! The end of processes and of the system: who is told, and what the run's verdict is.
+//!
+//! A process ends in three stages: it is closed, and its threads killed (`Process::close`); its last
+//! thread has left, and the reaper takes apart what is left (`reaper::reap_process`); nothing is left
+//! but its record ([`process_reaped`]). The system ends with its last process, or with an essential one.
+
+use crate::process::Process;
+use crate::{fatal, section};
+use abi_report::Exit;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use kernel_arch::{log, println, stop};
+use spin::Once;
+
+/// Processes that have not ended.
+static LIVE: AtomicU32 = AtomicU32::new(0);
+/// The exit code of the first process that failed, as bits.
+static FIRST_FAILURE: AtomicU64 = AtomicU64::new(0);
+
+/// What a test kernel does when a process has ended: its name and exit code.
+pub type Watcher = fn(&str, i64);
+
+static WATCHER: Once<Watcher> = Once::new();
+
+/// Says who is told of each process's end, once. For test kernels, whose processes are the tests.
+pub fn watch(watcher: Watcher) {
+    WATCHER.call_once(|| watcher);
+}
+
+/// Says how many processes there are; the system ends after as many have.
+pub(crate) fn expect(processes: u32) {
+    LIVE.store(processes, Ordering::Relaxed);
+}
+
+/// The processes that live, for reports.
+pub(crate) fn live() -> u32 {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// Nothing of a process is left but its record.
+pub(crate) fn process_reaped(process: &'static Process) {
+    let code = process.exit_code.load(Ordering::Relaxed);
+    let (name, is_essential) = {
+        let members = process.members.lock();
+        (members.name, members.is_essential)
+    };
+    let cpu_time_us = process.cpu_time_ns() / 1_000;
+    process.vacate();
+    if let Some(watcher) = WATCHER.get() {
+        watcher(name.as_str(), code);
+    }
+    // Every end is told, also a good one: a process that is missing from the log is still there.
+    log!("process", "\"{}\" ended with {code}; {cpu_time_us} us of CPU time", name.as_str());
+    // What a person is told does not count.
+    section::begin();
+    if code != 0 {
+        let _ = FIRST_FAILURE.compare_exchange(
+            0,
+            code.cast_unsigned(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+    let left = LIVE.fetch_sub(1, Ordering::Relaxed) - 1;
+    if is_essential {
+        end_system(code);
+    }
+    if left == 0 {
+        end_system(FIRST_FAILURE.load(Ordering::Relaxed).cast_signed());
+    }
+}
+
+/// Ends the system.
+fn end_system(code: i64) -> ! {
+    let _ = stop::claim();
+    let _ = stop::stop_others();
+    if let Some(ticks) = section::longest() {
+        println!("The longest time in the kernel without a preemption point: {ticks} ticks.");
+    }
+    println!("The system has ended with {code}. (Ctrl-A X leaves QEMU.)");
+    fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
+}
