@@ -118,11 +118,7 @@ fn unpark(caller: Caller<'_>, here: Here, sole: Sole<'_, PinnedRing>) -> Option<
 
 /// A YIELD.
 #[inline(always)]
-fn give_way(
-    caller: Caller<'_>,
-    here: Here,
-    sole: Sole<'_, PinnedRing>,
-) -> Option<EnterResult> {
+fn give_way(caller: Caller<'_>, here: Here, sole: Sole<'_, PinnedRing>) -> Option<EnterResult> {
     let at = sole.head();
     if !at.is_yield() {
         return None;

@@ -1,6 +1,6 @@
 //! A thread that only computes, and measures for how long it had a CPU.
 
-use abi_types::{CapSlot, Opcode, Sqe, Status};
+use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::{Env, Error, Pending, now_ns};
@@ -82,21 +82,29 @@ pub fn siblings(program: &Program, count: usize, for_ns: u64) -> Option<[u64; 10
     Some(core::array::from_fn(|number| RAN_NS[number].load(Ordering::Relaxed)))
 }
 
-/// A hog process: computes as long as a call says, in its payload, and answers what it got.
+/// A hog process: computes as long as a call says, in its payload, and answers what it got. It answers and
+/// waits for the next call in one, as services do.
 pub fn serve(env: &'static Env, endpoint: CapSlot) -> Result<(), Error> {
     let io = &env.io;
-    let recv = Sqe { opcode: Opcode::Recv as u8, cap: endpoint.to_bits(), ..Sqe::default() };
+    let cap = endpoint.to_bits();
+    let mut words = [0; 16];
+    let recv = Sqe { opcode: Opcode::Recv as u8, cap, ..Sqe::default() };
+    let mut cqe = io.run(recv, &[], &mut words)?;
     loop {
-        let mut words = [0; 16];
-        let cqe = io.run(recv, &[], &mut words)?;
         if status_of(&cqe) != Status::Ok {
             return Err(status_of(&cqe).into());
         }
         GIVES_WAY.store(words[2] != 0, Ordering::Relaxed);
         let (ran, waited) = run(words[0], words[1]);
-        let answer =
-            Sqe { opcode: Opcode::Return as u8, arg: cqe.token, length: 16, ..Sqe::default() };
-        let _ = io.run(answer, &[ran, waited], &mut words)?;
+        let answer = Sqe {
+            opcode: Opcode::Return as u8,
+            flags: SqeFlags::THEN_RECV,
+            cap,
+            arg: cqe.token,
+            length: 16,
+            ..Sqe::default()
+        };
+        cqe = io.run(answer, &[ran, waited], &mut words)?;
     }
 }
 

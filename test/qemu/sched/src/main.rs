@@ -5,9 +5,11 @@
 //!
 //! * [`hog`]: a thread that only computes, and measures for how long it had a CPU.
 //! * [`shares`]: who gets how much. [`wakes`]: how soon. [`idle`]: what waiting costs.
+//! * [`calls`]: calls between CPUs. [`passes`]: what was submitted without entering.
 #![no_std]
 #![no_main]
 
+mod calls;
 mod hog;
 mod idle;
 mod passes;
@@ -34,6 +36,10 @@ const SUITE: Suite<Program> = Suite::new(&[
     Test::new("sched.many_sleeps", wakes::many_sleeps),
     Test::new("sched.idle_cpu_wakes", wakes::idle_cpu_wakes),
     Test::new("sched.yields_in_a_pass", passes::yields_in_a_pass),
+    Test::new(
+        "sched.a_waiting_caller_brings_its_server",
+        calls::a_waiting_caller_brings_its_server,
+    ),
     Test::new("sched.sleepers_cost_nothing", idle::sleepers_cost_nothing),
     Test::new("sched.idle_time", idle::idle_time),
     Test::new("sched.alone_no_timer", idle::alone_no_timer),
