@@ -10,7 +10,7 @@ FETCH=$TOOLCHAIN/fetch.sh
 export CAPOS_FETCH_STALL=2 CAPOS_FETCH_DELAY=0 CAPOS_FETCH_TRIES=2
 
 # The fetcher may use these programs and no others.
-TOOLS='bash stat sha256sum mkfifo rm mv mkdir sleep chmod ln readlink'
+TOOLS='bash stat sha256sum mkfifo rm mv cp mkdir sleep chmod ln readlink'
 
 # Makes mirror, lock and an empty folder for packages in the case's folder, and
 # starts the server. $1: the downloader, `curl` or `wget`; $2: further programs.
@@ -197,11 +197,26 @@ case_no_mirror_at_all() {
   expect_words "$WORDS" "$MIRROR"
 }
 
+# Prints how many bytes have arrived: of each package what the furthest has of it.
+arrived() {
+  local -A most=()
+  local name size total=0
+  while read -r name size; do
+    if ((size > ${most[${name%%.*}]:-0})); then most[${name%%.*}]=$size; fi
+  done < <(find debs -name '*.deb' -printf '%f %s\n' -o -name '*.part' -printf '%f %s\n' 2>/dev/null)
+  for size in "${most[@]}"; do total=$((total + size)); done
+  printf '%s' "$total"
+}
+
+# Waits until nobody of process group $1 is left.
+await_group() { while kill -0 -- "-$1" 2>/dev/null; do sleep 0.01; done; }
+
 # Killed ten times, each time further on: a point is a number of bytes that have
 # arrived. Odd kills take the downloads with them, even ones leave them running.
 killed() {
   start_mirror "$@"
-  local point process arrived total=1396500 goal
+  local point process total=1396500 goal
+  local -a left=()
   for name in small middle large; do fault "$name" pace 6000; done
   for point in 1 2 3 4 5 6 7 8 9 10; do
     goal=$((total * point / 11))
@@ -209,17 +224,16 @@ killed() {
     PATH=$PWD/bin "$FETCH" lock debs "$MIRROR" 2>/dev/null &
     process=$!
     set +m
-    arrived=0
-    while ((arrived < goal)) && kill -0 "$process" 2>/dev/null; do
-      arrived=0
-      while read -r size; do arrived=$((arrived + size)); done < <(find debs -name '*.deb' -printf '%s\n' -o -name '*.part' -printf '%s\n' 2>/dev/null)
-    done
+    left+=("$process")
+    while (($(arrived) < goal)) && kill -0 "$process" 2>/dev/null; do :; done
     if ((point % 2)); then kill -9 -- "-$process"; else kill -9 "$process"; fi 2>/dev/null || true
     wait "$process" 2>/dev/null || true
     expect_sound
   done
   rm faults/*
   run_fetch
+  # What even kills left running cleans up after itself.
+  for process in "${left[@]}"; do await_group "$process"; done
   expect_fetched
   grep -q '^206 ' log || fail 'no run continued what an earlier one had begun'
 }
@@ -245,5 +259,98 @@ together() {
 }
 case_two_at_once() { together curl flock; }
 case_two_at_once_without_flock() { together curl; }
+
+# Puts a gate before program $1 of the fetcher for every argument that holds text $2: its
+# n-th caller makes the folder gate/at.n and waits until gate/go.n is there. The first two wait.
+gate() {
+  local real
+  real=$(readlink "bin/$1")
+  mkdir -p gate
+  touch gate/go.{3..9}
+  rm "bin/$1"
+  cat >"bin/$1" <<EOF
+#!$(command -v bash)
+if [[ \$* == *$2* ]]; then
+  n=1
+  until mkdir "$PWD/gate/at.\$n" 2>/dev/null; do n=\$((n + 1)); done
+  until [[ -e $PWD/gate/go.\$n ]]; do sleep 0.01; done
+fi
+exec $real "\$@"
+EOF
+  chmod +x "bin/$1"
+}
+
+# Waits until the $1-th caller stands at the gate.
+await_gate() { until [[ -d gate/at.$1 ]]; do sleep 0.01; done; }
+
+# Starts a fetcher, kills its first process when a download of it stands at the gate, and leaves
+# that download running; its process group is in ORPHANS.
+leave_orphans() {
+  set -m
+  PATH=$PWD/bin "$FETCH" lock debs "$MIRROR" 2>/dev/null &
+  ORPHANS=$!
+  set +m
+  await_gate 1
+  kill -9 "$ORPHANS"
+  wait "$ORPHANS" 2>/dev/null || true
+}
+
+# What a killed fetcher left running finishes a package at the moment at which the next
+# fetcher is about to.
+case_overtaken_by_an_orphan_without_flock() {
+  start_mirror curl
+  gate chmod "$(sum_of small)"
+  leave_orphans
+  PATH=$PWD/bin "$FETCH" lock debs "$MIRROR" >words 2>&1 &
+  local second=$!
+  await_gate 2
+  : >gate/go.1
+  await_group "$ORPHANS"
+  : >gate/go.2
+  STATUS=0
+  wait "$second" || STATUS=$?
+  WORDS=$(<words)
+  expect_fetched
+}
+
+# The same, when the mirror has nothing for the next fetcher any more: the package is there.
+case_finished_by_an_orphan_without_flock() {
+  start_mirror curl
+  gate curl small.deb
+  leave_orphans
+  PATH=$PWD/bin "$FETCH" lock debs "$MIRROR" >words 2>&1 &
+  local second=$!
+  await_gate 2
+  : >gate/go.1
+  await_group "$ORPHANS"
+  fault small short 1000
+  : >gate/go.2
+  STATUS=0
+  wait "$second" || STATUS=$?
+  WORDS=$(<words)
+  expect_fetched
+  expect_equal "$(grep -c small.deb log)" 2 "requests for the package ($(<log))"
+}
+
+# What a fetcher that is dead began of a package that is there goes; what a living one has stays.
+case_parts_of_the_dead_are_removed() {
+  start_mirror curl
+  run_fetch
+  expect_fetched
+  local small
+  small=debs/$(sum_of small)
+  printf x >"$small.1000000000.7.part"
+  printf x >"$small.part"
+  # This shell has the second file.
+  local start
+  read -r start <"/proc/$BASHPID/stat"
+  start=${start##*) }
+  # shellcheck disable=SC2086 # words are wanted
+  set -- $start
+  printf x >"$small.$BASHPID.${20}.part"
+  run_fetch
+  expect_equal "$STATUS" 0 "exit status ($WORDS)"
+  expect_equal "$(find debs -name '*.part')" "$small.$BASHPID.${20}.part" 'unfinished files'
+}
 
 run_cases "$@"

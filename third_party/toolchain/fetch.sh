@@ -4,9 +4,13 @@
 #   fetch.sh LOCK FOLDER MIRROR        fetch every package of LOCK into FOLDER
 #
 # Needs bash, coreutils and curl or wget. A file FOLDER/<sha256>.deb exists only
-# if its bytes had that hash; what is still on its way is <sha256>.part and is
-# continued by the next run. Exit status: 0 all there, 1 an error that was
-# printed, 4 the mirror no longer has some packages (they are listed).
+# if its bytes had that hash; what is still on its way is
+# <sha256>.<process>.<start time>.part, which only that process touches while it
+# lives. A later run continues what a dead one began. Without flock a download
+# that a killed fetcher left running may meet the next fetcher: both write parts of
+# their own, and whoever finds the package there is done. Exit status: 0 all
+# there, 1 an error that was printed, 4 the mirror no longer has some packages
+# (they are listed).
 #
 # Knobs, each with its default:
 #   CAPOS_FETCH_JOBS=4      downloads at a time
@@ -81,21 +85,61 @@ download() {
   return "$status"
 }
 
+# True if file $1 is there and has the sha256 $2.
+is_whole() { [[ -e $1 && $(sha256_of "$1") == "$2" ]]; }
+
+# Prints those of the parts $@ that are there and whose process is dead, one a line.
+abandoned() {
+  local part owner
+  for part in "$@"; do
+    owner=${part##*/} owner=${owner#*.} owner=${owner%part} owner=${owner%.}
+    if [[ -e $part ]] && ! is_same_process "${owner%.*}" "${owner#*.}"; then printf '%s\n' "$part"; fi
+  done
+}
+
+# Continues in file $3 what dead processes began of the package with sha256 $2 in folder $1, and
+# removes their parts. Copied, not moved: a downloader may outlive its process and write on.
+adopt_part() {
+  local part have best=0
+  while IFS= read -r part; do
+    have=$(size_of "$part")
+    if ((have > best)) && cp -f "$part" "$3" 2>/dev/null; then best=$have; fi
+    rm -f "$part"
+  done < <(abandoned "$1/$2".*part)
+}
+
+# Removes from folder $1 what dead processes left of packages that are there.
+drop_abandoned() {
+  local part name
+  while IFS= read -r part; do
+    name=${part##*/}
+    if [[ -e $1/${name%%.*}.deb ]]; then rm -f "$part"; fi
+  done < <(abandoned "$1"/*.part)
+}
+
 # Fetches row $1 of the lock into folder $2 from mirror $3. Returns 0 if the
 # verified file is there, FETCH_GONE if the mirror has none, 1 with the reason in
 # FETCH_ERROR otherwise.
 fetch_row() {
   local row=$1 dir=$2 mirror=$3
   local size=${LOCK_SIZE[row]} sha256=${LOCK_SHA256[row]} what="${LOCK_NAME[row]} ${LOCK_VERSION[row]}"
-  local part=$dir/$sha256.part have best=0 idle=0 sum
+  local deb=$dir/$sha256.deb me=$BASHPID part have best=0 idle=0 sum
+  part=$dir/$sha256.$me.$(start_time "$me").part
   FETCH_ERROR=''
+  adopt_part "$dir" "$sha256" "$part"
   while ((idle < ${CAPOS_FETCH_TRIES:-4})); do
     if ((idle)); then sleep "$((idle * ${CAPOS_FETCH_DELAY:-1}))"; fi
+    # Somebody else may have been faster.
+    if is_whole "$deb" "$sha256"; then
+      rm -f "$part"
+      return 0
+    fi
     if [[ -e $dir/.stop ]]; then return 1; fi
     have=$(size_of "$part")
     if ((have < size)) && ! download "$mirror/${LOCK_PATH[row]}" "$part" "$have"; then
       if [[ $HTTP_STATUS == 404 || $HTTP_STATUS == 410 ]]; then
         rm -f "$part"
+        if is_whole "$deb" "$sha256"; then return 0; fi
         return "$FETCH_GONE"
       fi
       FETCH_ERROR="$what: ${HTTP_ERROR:-the download failed}"
@@ -104,7 +148,7 @@ fetch_row() {
     if ((have == size)); then
       sum=$(sha256_of "$part")
       if [[ $sum == "$sha256" ]]; then
-        if chmod 644 "$part" && mv -f "$part" "$dir/$sha256.deb"; then return 0; fi
+        if chmod 644 "$part" && mv -f "$part" "$deb"; then return 0; fi
         FETCH_ERROR="$what: cannot be written to $dir"
         return 1
       fi
@@ -152,6 +196,7 @@ fetch() {
   local handle=$LOCK_HANDLE
   rm -f "$dir/.stop"
   drop_damaged "$dir" "${rows[@]}"
+  drop_abandoned "$dir"
   for row in "${rows[@]}"; do
     bytes=$((bytes + LOCK_SIZE[row]))
     if [[ -e $dir/${LOCK_SHA256[row]}.deb ]]; then
@@ -171,12 +216,12 @@ fetch() {
   while ((next < ${#todo[@]} && ${#FETCH_MISSING[@]} == 0)) && [[ -z $failed ]] || ((${#running[@]})); do
     while ((${#running[@]} < jobs && next < ${#todo[@]} && ${#FETCH_MISSING[@]} == 0)) && [[ -z $failed ]]; do
       row=${todo[next]} next=$((next + 1))
-      running[$row]=$dir/${LOCK_SHA256[row]}.part
       (
         status=0
         fetch_row "$row" "$dir" "$mirror" || status=$?
         printf '%s %s %s\n' "$row" "$status" "$FETCH_ERROR" >&"$channel"
       ) &
+      running[$row]=$dir/${LOCK_SHA256[row]}.$!
     done
     # On a busy machine the time can be up in the middle of a line: what was read of it
     # is kept, or its worker would be waited for without end.
@@ -193,7 +238,8 @@ fetch() {
       esac
     fi
     now=$done_bytes
-    parts=("${running[@]}")
+    parts=()
+    for line in "${running[@]}"; do parts+=("$line".*.part); done
     if ((${#parts[@]})); then
       while read -r line; do now=$((now + line)); done < <(stat -c %s "${parts[@]}" 2>/dev/null)
     fi

@@ -8,23 +8,18 @@ use fiber_chan::{
     bounded, never, oneshot, select, tick, unbounded,
 };
 use fiber_nursery::nursery;
-use fiber_rt::{Condvar, Mutex, Thread, sleep, yield_now};
+use fiber_rt::{Condvar, Mutex, Runtime, Thread, yield_now};
 
-use crate::{runtime, scaled};
+use crate::{runtime, scaled, settle};
 
 pub(crate) const SHORT: Duration = Duration::from_millis(5);
 pub(crate) const LONG: Duration = Duration::from_secs(1000);
 
-/// Runs `f` on one worker, on several, and on a thread that is none.
-pub(crate) fn everywhere(f: impl Fn() + Sync) {
+/// Runs `f` on one worker and on several, with their runtime.
+pub(crate) fn everywhere(f: impl Fn(&Runtime) + Sync) {
     for workers in [1, 3] {
-        runtime(workers).run(&f);
-    }
-}
-
-pub(crate) fn settle() {
-    for _ in 0..200 {
-        let _ = yield_now();
+        let runtime = runtime(workers);
+        runtime.run(|| f(&runtime));
     }
 }
 
@@ -43,7 +38,7 @@ pub fn a_bounded_channel_holds_its_capacity_in_order() {
         assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
         assert_eq!(rx.recv_timeout(SHORT), Err(RecvTimeoutError::Timeout));
     };
-    everywhere(check);
+    everywhere(|_| check());
     check();
 }
 
@@ -59,12 +54,12 @@ pub fn an_unbounded_channel_is_never_full() {
         assert!(rx.iter().eq(0..1000));
         assert_eq!(rx.recv(), Err(RecvError::Disconnected));
     };
-    everywhere(check);
+    everywhere(|_| check());
     check();
 }
 
 pub fn a_rendezvous_hands_over_directly() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded::<u32>(0);
         assert_eq!(tx.try_send(1), Err(TrySendError::Full(1)));
         assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
@@ -72,7 +67,7 @@ pub fn a_rendezvous_hands_over_directly() {
             n.spawn(|| tx.send(7).unwrap());
             assert_eq!(rx.recv(), Ok(7));
             let receiver = n.spawn(|| rx.recv());
-            settle();
+            settle(runtime);
             while tx.try_send(8).is_err() {
                 let _ = yield_now();
             }
@@ -82,7 +77,7 @@ pub fn a_rendezvous_hands_over_directly() {
 }
 
 pub fn the_last_sender_gone_disconnects_after_the_buffer() {
-    everywhere(|| {
+    everywhere(|_| {
         let (tx, rx) = bounded(4);
         let other = tx.clone();
         tx.send(1).unwrap();
@@ -96,13 +91,13 @@ pub fn the_last_sender_gone_disconnects_after_the_buffer() {
 }
 
 pub fn the_last_receiver_gone_gives_senders_their_values_back() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded(1);
         let other = rx.clone();
         tx.send(1).unwrap();
         nursery(|n| {
             let parked = n.spawn(|| tx.send(2));
-            settle();
+            settle(runtime);
             drop(rx);
             drop(other);
             assert_eq!(parked.join().unwrap(), Err(SendError::Disconnected(2)));
@@ -113,7 +108,7 @@ pub fn the_last_receiver_gone_gives_senders_their_values_back() {
 }
 
 pub fn close_keeps_what_was_admitted_in_order_and_nothing_else() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded(1);
         tx.send(0).unwrap();
         nursery(|n| {
@@ -122,11 +117,10 @@ pub fn close_keeps_what_was_admitted_in_order_and_nothing_else() {
                 .map(|i| {
                     let tx = &tx;
                     let handle = n.spawn(move || tx.send(i));
-                    settle();
+                    settle(runtime);
                     handle
                 })
                 .collect();
-            sleep(SHORT).unwrap();
             assert!(rx.close(), "the first close closes");
             assert!(!tx.close(), "and no other");
             assert!(tx.is_closed() && rx.is_closed());
@@ -142,12 +136,12 @@ pub fn close_keeps_what_was_admitted_in_order_and_nothing_else() {
 }
 
 pub fn close_ends_receivers_that_wait() {
-    everywhere(|| {
+    everywhere(|runtime| {
         for capacity in [Some(0), Some(4), None] {
             let (tx, rx) = capacity.map_or_else(unbounded::<u8>, bounded);
             nursery(|n| {
                 let parked: Vec<_> = (0..5).map(|_| n.spawn(|| rx.recv())).collect();
-                settle();
+                settle(runtime);
                 tx.close();
                 for handle in parked {
                     assert_eq!(handle.join().unwrap(), Err(RecvError::Disconnected));
@@ -158,14 +152,14 @@ pub fn close_ends_receivers_that_wait() {
 }
 
 pub fn a_cancelled_wait_gives_the_value_back_and_loses_none() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded(1);
         tx.send(1).unwrap();
         nursery(|n| {
             let sender = n.spawn(|| tx.send(2));
             let (_other_tx, other_rx) = bounded::<u8>(1);
             let receiver = n.spawn(move || other_rx.recv());
-            sleep(SHORT).unwrap();
+            settle(runtime);
             n.cancel();
             assert_eq!(sender.join().unwrap(), Err(SendError::Cancelled(2)));
             assert_eq!(receiver.join().unwrap(), Err(RecvError::Cancelled));
@@ -219,12 +213,12 @@ pub fn timers_as_receivers() {
         let clock = after(SHORT);
         assert!(select! { recv(rx) -> _ => false, recv(clock) -> at => at.is_ok() });
     };
-    everywhere(check);
+    everywhere(|_| check());
     check();
 }
 
 pub fn oneshot_carries_one_value() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = oneshot::channel();
         tx.send(5).unwrap();
         assert_eq!(rx.recv(), Ok(5));
@@ -237,12 +231,12 @@ pub fn oneshot_carries_one_value() {
         nursery(|n| {
             let (tx, rx) = oneshot::channel();
             let waits = n.spawn(move || rx.recv());
-            settle();
+            settle(runtime);
             tx.send(7).unwrap();
             assert_eq!(waits.join().unwrap(), Ok(7));
             let (_tx, rx) = oneshot::channel::<u8>();
             let cancelled = n.spawn(move || rx.recv());
-            sleep(SHORT).unwrap();
+            settle(runtime);
             cancelled.cancel();
             assert_eq!(cancelled.join().unwrap(), Err(RecvError::Cancelled));
         });
@@ -257,14 +251,14 @@ pub fn values_are_dropped_once() {
         }
     }
     let dropped = AtomicUsize::new(0);
-    everywhere(|| {
+    everywhere(|runtime| {
         dropped.store(0, Ordering::Relaxed);
         let (tx, rx) = bounded(2);
         nursery(|n| {
             for _ in 0..10 {
                 n.spawn(|| drop(tx.send(Counts(&dropped))));
             }
-            settle();
+            settle(runtime);
             for _ in 0..3 {
                 drop(rx.recv());
             }
@@ -276,7 +270,7 @@ pub fn values_are_dropped_once() {
 }
 
 pub fn a_mutex_excludes_and_a_condvar_wakes() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let count = Mutex::new(0);
         let changed = Condvar::new();
         nursery(|n| {
@@ -303,7 +297,7 @@ pub fn a_mutex_excludes_and_a_condvar_wakes() {
         nursery(|n| {
             let guard = held.lock();
             let waits = n.spawn(|| held.lock_cancellable().is_err());
-            sleep(SHORT).unwrap();
+            settle(runtime);
             waits.cancel();
             assert!(waits.join().unwrap());
             drop(guard);

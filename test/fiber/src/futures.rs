@@ -14,7 +14,7 @@ use fiber::future::{block_on, sleep};
 use fiber::sync::Mutex;
 use fiber::{Cancelled, Instant, JoinError, Thread, nursery, oneshot, shield, spawn, yield_now};
 
-use crate::{runtime, scaled};
+use crate::{runtime, scaled, settle};
 
 const SHORT: Duration = Duration::from_millis(2);
 
@@ -79,12 +79,6 @@ fn poll<F: Future>(future: Pin<&mut F>, wakes: &Arc<Wakes>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(&Waker::from(wakes.clone())))
 }
 
-fn settle() {
-    for _ in 0..200 {
-        let _ = yield_now();
-    }
-}
-
 /// Counts its drops.
 #[derive(Debug)]
 struct Counted<'a>(&'a AtomicUsize);
@@ -135,7 +129,8 @@ pub fn a_thread_runs_a_future() {
 
 pub fn a_cancelled_fiber_drops_the_future_it_runs() {
     for workers in [1, 3] {
-        runtime(workers).run(|| {
+        let runtime = runtime(workers);
+        runtime.run(|| {
             let (tx, rx) = bounded::<u32>(0);
             let drops = AtomicUsize::new(0);
             nursery(|n| {
@@ -153,7 +148,7 @@ pub fn a_cancelled_fiber_drops_the_future_it_runs() {
                     let shielded = shield(|| block_on(sleep(SHORT)));
                     (ended, block_on(sleep(SHORT)), ready, shielded)
                 });
-                settle();
+                settle(&runtime);
                 waits.cancel();
                 let ended = waits.join().unwrap();
                 assert_eq!(ended, (Err(Cancelled), Err(Cancelled), Ok(Ok(3)), Ok(Ok(()))));
@@ -184,14 +179,15 @@ pub fn a_future_that_never_waits_lets_others_run() {
 }
 
 pub fn futures_and_fibers_wait_in_turn() {
-    runtime(1).run(|| {
+    let runtime = runtime(1);
+    runtime.run(|| {
         let (tx, rx) = bounded(0);
         let wakes = Arc::new(Wakes::default());
         nursery(|n| {
             let mut first = pin!(rx.recv_async());
             assert!(poll(first.as_mut(), &wakes).is_pending());
             let second = n.spawn(|| rx.recv());
-            settle();
+            settle(&runtime);
             let mut third = pin!(rx.recv_async());
             assert!(poll(third.as_mut(), &wakes).is_pending());
             // Polled again it keeps its place.
@@ -207,7 +203,7 @@ pub fn futures_and_fibers_wait_in_turn() {
             let mut first = pin!(tx.send_async(1));
             assert!(poll(first.as_mut(), &wakes).is_pending());
             let second = n.spawn(|| tx.send(2));
-            settle();
+            settle(&runtime);
             let mut third = pin!(tx.send_async(3));
             assert!(poll(third.as_mut(), &wakes).is_pending());
             assert!((1..=3).all(|value| rx.recv() == Ok(value)));
@@ -389,7 +385,7 @@ pub fn a_waker_may_use_channels() {
         let yields = move || {
             let yields = || {
                 while stopped.try_recv() == Err(TryRecvError::Empty) {
-                    settle()
+                    let _ = yield_now();
                 }
             };
             nursery(|n| (0..3).for_each(|_| drop(n.spawn(yields))));
@@ -414,7 +410,8 @@ pub fn a_waker_may_use_channels() {
 }
 
 pub fn a_fibers_end_is_a_future() {
-    runtime(2).run(|| {
+    let runtime = runtime(2);
+    runtime.run(|| {
         let drops = AtomicUsize::new(0);
         let wakes = Arc::new(Wakes::default());
         let (go, wait) = bounded::<()>(0);
@@ -429,7 +426,7 @@ pub fn a_fibers_end_is_a_future() {
             assert!(matches!(block_on(end), Ok(Ok(_))));
             // Over before it is asked; cancelled before it ran.
             let done = n.spawn(|| 5);
-            settle();
+            settle(&runtime);
             assert!(matches!(block_on(done.into_future()), Ok(Ok(5))));
             // Dropped before the end, and after it.
             for is_late in [false, true] {

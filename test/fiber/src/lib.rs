@@ -15,7 +15,8 @@ pub mod stress;
 pub mod values;
 pub mod workers;
 
-use fiber_rt::Runtime;
+use fiber_core::State;
+use fiber_rt::{Runtime, Thread, yield_now};
 
 /// So many on Linux, so many on capOS, where a machine is emulated.
 pub const fn scaled(linux: u32, capos: u32) -> u32 {
@@ -25,6 +26,22 @@ pub const fn scaled(linux: u32, capos: u32) -> u32 {
 /// A runtime of so many workers.
 pub fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
+}
+
+/// Lets other fibers and threads run until it is so.
+pub fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        let _ = yield_now();
+        Thread::pause();
+    }
+}
+
+/// Lets other fibers of the runtime run until each of them waits or has ended. By a fiber of it, while
+/// none of the others wakes another.
+pub fn settle(runtime: &Runtime) {
+    let rests = |state| matches!(state, State::Parked | State::Done | State::Cancelled);
+    // The only one that does not is the caller.
+    until(|| runtime.dump().fibers.iter().filter(|fiber| !rests(fiber.state)).count() == 1);
 }
 
 /// Calls `$each!` with every case: `module: case case …; module: …;`.

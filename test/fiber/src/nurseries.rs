@@ -12,18 +12,10 @@ use fiber_rt::{
     Cancelled, Mutex, Runtime, Thread, What, is_cancelled, scope, shield, sleep, yield_now,
 };
 
-use crate::{runtime, scaled};
+use crate::{runtime, scaled, settle, until};
 
 fn runtimes() -> impl Iterator<Item = Runtime> {
     [1, 2, 4].into_iter().map(runtime)
-}
-
-/// Lets other fibers and threads run until it is so.
-fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        yield_now().unwrap();
-        Thread::pause();
-    }
 }
 
 /// Lets them run for long enough that whoever could run has.
@@ -262,17 +254,11 @@ pub fn cancellation_is_sticky_and_ends_every_wait() {
                     let again = sleep(LONG);
                     (first, again, yield_now(), is_cancelled())
                 });
-                for _ in 0..100 {
-                    yield_now().unwrap();
-                }
+                settle(&runtime);
                 n.cancel();
                 assert!(n.is_cancelled());
-                match seen.join() {
-                    Ok(seen) => {
-                        assert_eq!(seen, (Err(Cancelled), Err(Cancelled), Err(Cancelled), true));
-                    }
-                    Err(error) => assert!(matches!(error, JoinError::Cancelled), "{error}"),
-                }
+                let expected = (Err(Cancelled), Err(Cancelled), Err(Cancelled), true);
+                assert_eq!(seen.join().unwrap(), expected);
                 assert!(n.try_spawn(|| ()).unwrap_err().is_closing());
                 assert!(matches!(n.spawn(|| ()).join(), Err(JoinError::Cancelled)));
             });
@@ -286,7 +272,7 @@ pub fn one_fiber_is_cancelled_and_its_sibling_is_not() {
             nursery(|n| {
                 let one = n.spawn(|| sleep(LONG));
                 let other = n.spawn(|| sleep(Duration::from_millis(20)));
-                sleep(Duration::from_millis(5)).unwrap();
+                settle(&runtime);
                 one.cancel();
                 assert_eq!(one.join().unwrap(), Err(Cancelled));
                 assert_eq!(other.join().unwrap(), Ok(()));
@@ -333,7 +319,7 @@ pub fn a_shield_masks_the_cancellation() {
                     let shielded = shield(|| sleep(Duration::from_millis(20)));
                     (shielded, sleep(LONG))
                 });
-                sleep(Duration::from_millis(5)).unwrap();
+                settle(&runtime);
                 n.cancel();
                 assert_eq!(fiber.join().unwrap(), (Ok(()), Err(Cancelled)));
             });

@@ -8,13 +8,13 @@ use fiber_chan::{
     select, select_biased, unbounded,
 };
 use fiber_nursery::nursery;
-use fiber_rt::{Instant, sleep};
+use fiber_rt::Instant;
 
-use crate::channels::{LONG, SHORT, everywhere, settle};
-use crate::scaled;
+use crate::channels::{LONG, SHORT, everywhere};
+use crate::{scaled, settle};
 
 pub fn select_takes_what_is_ready_and_is_fair() {
-    everywhere(|| {
+    everywhere(|_| {
         const VALUES: usize = scaled(1000, 300) as usize;
         let (tx1, rx1) = bounded(VALUES);
         let (tx2, rx2) = bounded(VALUES);
@@ -34,13 +34,13 @@ pub fn select_takes_what_is_ready_and_is_fair() {
 }
 
 pub fn select_waits_for_the_first_arm() {
-    everywhere(|| {
+    everywhere(|runtime| {
         for capacity in [0, 1] {
             let (tx1, rx1) = bounded(capacity);
             let (_tx2, rx2) = bounded::<u8>(capacity);
             nursery(|n| {
                 n.spawn(|| {
-                    settle();
+                    settle(runtime);
                     tx1.send(5).unwrap();
                 });
                 let got = select! {
@@ -54,7 +54,7 @@ pub fn select_waits_for_the_first_arm() {
 }
 
 pub fn select_sends_and_receives() {
-    everywhere(|| {
+    everywhere(|_| {
         for capacity in [0, 1, 4] {
             let (tx, rx) = bounded(capacity);
             let (out_tx, out_rx) = bounded(capacity);
@@ -93,7 +93,7 @@ pub fn select_sends_and_receives() {
 }
 
 pub fn two_selects_meet_at_a_rendezvous() {
-    everywhere(|| {
+    everywhere(|_| {
         let (tx, rx) = bounded(0);
         let (_a_tx, a_rx) = bounded::<u32>(0);
         let (b_tx, _b_rx) = bounded::<u32>(0);
@@ -120,7 +120,7 @@ pub fn two_selects_meet_at_a_rendezvous() {
 }
 
 pub fn a_plain_operation_meets_a_select_at_a_rendezvous() {
-    everywhere(|| {
+    everywhere(|_| {
         let (tx, rx) = bounded(0);
         let (other, _keep) = bounded::<u32>(0);
         nursery(|n| {
@@ -145,7 +145,7 @@ pub fn a_plain_operation_meets_a_select_at_a_rendezvous() {
 }
 
 pub fn the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded(0);
         nursery(|n| {
             let own = n.spawn(|| {
@@ -155,7 +155,7 @@ pub fn the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself() {
                     send(tx, 1) -> _ => Err(RecvError::Disconnected),
                 }
             });
-            settle();
+            settle(runtime);
             assert!(!own.is_finished(), "it sent to itself");
             tx.send(5).unwrap();
             assert!(matches!(own.join().unwrap(), Ok(105 | 205)));
@@ -164,7 +164,7 @@ pub fn the_same_channel_may_appear_twice_and_a_select_does_not_meet_itself() {
 }
 
 pub fn select_sees_close_timeout_default_and_cancellation() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded::<u8>(1);
         assert!(select! { recv(rx) -> _ => false, default => true });
         assert!(select! { recv(rx) -> _ => false, default(SHORT) => true });
@@ -174,11 +174,11 @@ pub fn select_sees_close_timeout_default_and_cancellation() {
         assert!(set.try_select().is_err());
         nursery(|n| {
             let cancelled = n.spawn(|| select! { recv(rx) -> value => value });
-            sleep(SHORT).unwrap();
+            settle(runtime);
             cancelled.cancel();
             assert_eq!(cancelled.join().unwrap(), Err(RecvError::Cancelled));
             let closed = n.spawn(|| select! { recv(rx) -> value => value });
-            settle();
+            settle(runtime);
             tx.close();
             assert_eq!(closed.join().unwrap(), Err(RecvError::Disconnected));
         });
@@ -192,7 +192,7 @@ pub fn select_sees_close_timeout_default_and_cancellation() {
 }
 
 pub fn a_selected_operation_that_is_dropped_loses_nothing() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded(2);
         tx.send(1).unwrap();
         tx.send(2).unwrap();
@@ -212,12 +212,11 @@ pub fn a_selected_operation_that_is_dropped_loses_nothing() {
         let (tx, rx) = bounded(0);
         nursery(|n| {
             let receiver = n.spawn(|| rx.recv());
-            settle();
-            sleep(SHORT).unwrap();
+            settle(runtime);
             let mut set = Select::new();
             set.send(&tx);
             drop(set.select().unwrap());
-            settle();
+            settle(runtime);
             tx.send(4).unwrap();
             assert_eq!(receiver.join().unwrap(), Ok(4));
         });
@@ -225,7 +224,7 @@ pub fn a_selected_operation_that_is_dropped_loses_nothing() {
 }
 
 pub fn many_arms_are_as_good_as_few() {
-    everywhere(|| {
+    everywhere(|_| {
         let channels: Vec<_> = (0..20).map(|_| bounded(1)).collect();
         nursery(|n| {
             for (i, (tx, _)) in channels.iter().enumerate() {
@@ -268,13 +267,13 @@ pub fn neighbours_are_chosen_equally_often() {
             assert!(one * 3 > PICKS && other * 3 > PICKS, "{one} to {other}");
         }
     };
-    everywhere(check);
+    everywhere(|_| check());
     check();
 }
 
 /// Whatever is removed is not chosen, the others keep their indices, and a new one gets a new index.
 pub fn a_removed_operation_is_not_chosen() {
-    everywhere(|| {
+    everywhere(|_| {
         let channels: Vec<_> = (0..70).map(|_| bounded(1)).collect();
         channels.iter().for_each(|(tx, _)| tx.send(7).unwrap());
         let mut set = Select::new();
@@ -295,7 +294,7 @@ pub fn a_removed_operation_is_not_chosen() {
 }
 
 pub fn a_biased_select_prefers_the_first() {
-    everywhere(|| {
+    everywhere(|_| {
         let ((tx1, rx1), (tx2, rx2)) = (bounded(9), bounded(9));
         for value in 0..9 {
             tx1.send(value).unwrap();
@@ -313,7 +312,7 @@ pub fn a_biased_select_prefers_the_first() {
 
 /// The list may have any form that crossbeam's may have.
 pub fn the_list_of_arms_has_many_forms() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let ((tx, rx), (full, _keep)) = (bounded(1), bounded::<u8>(0));
         assert_eq!(select! { default => 1, recv(rx) -> _ => 2 }, 1);
         assert_eq!(
@@ -341,7 +340,7 @@ pub fn the_list_of_arms_has_many_forms() {
         nursery(|n| {
             // An empty one waits for the cancellation.
             let waits = n.spawn(|| select! {});
-            settle();
+            settle(runtime);
             assert!(!waits.is_finished());
             waits.cancel();
             waits.join().unwrap();
@@ -351,7 +350,7 @@ pub fn the_list_of_arms_has_many_forms() {
 
 /// A select that is cancelled runs its `cancelled`, else its first receive; no value is made for a send.
 pub fn a_cancelled_select_makes_no_value() {
-    everywhere(|| {
+    everywhere(|runtime| {
         let ((full, _keep), (_open, rx)) = (bounded(0), bounded::<u8>(0));
         nursery(|n| {
             let made = n.spawn(|| {
@@ -371,7 +370,7 @@ pub fn a_cancelled_select_makes_no_value() {
                 assert_eq!(ways, [1; 5]);
                 made.get()
             });
-            settle();
+            settle(runtime);
             made.cancel();
             assert_eq!(made.join().unwrap(), 0, "a value was made and not sent");
         });
@@ -398,9 +397,9 @@ pub fn ready_tells_and_takes_nothing() {
         assert_eq!((set.recv(&clock), set.ready()), (1, Ok(1)));
         assert!(clock.try_recv().is_ok());
     };
-    everywhere(check);
+    everywhere(|_| check());
     check();
-    everywhere(|| {
+    everywhere(|runtime| {
         let (tx, rx) = bounded::<u8>(0);
         nursery(|n| {
             let watch = || {
@@ -409,14 +408,14 @@ pub fn ready_tells_and_takes_nothing() {
                 set.ready()
             };
             let watches: Vec<_> = (0..5).map(|_| n.spawn(watch)).collect();
-            settle();
+            settle(runtime);
             assert!(watches.iter().all(|watch| !watch.is_finished()));
             let sender = n.spawn(|| tx.send(1));
             watches.into_iter().for_each(|watch| assert_eq!(watch.join().unwrap(), Ok(0)));
             assert!(!sender.is_finished(), "a look took the value");
             assert_eq!(rx.recv(), Ok(1));
             let cancelled = n.spawn(watch);
-            settle();
+            settle(runtime);
             cancelled.cancel();
             assert_eq!(cancelled.join().unwrap(), Err(ReadyTimeoutError::Cancelled));
         });
@@ -425,7 +424,7 @@ pub fn ready_tells_and_takes_nothing() {
 
 /// A sender gives up what it chose: the receiver it had found times out, or takes its other arm.
 pub fn a_partner_that_gives_up_leaves_all_arms() {
-    everywhere(|| {
+    everywhere(|_| {
         let ((tx, rx), (other_tx, other)) = (bounded::<u8>(0), bounded(1));
         nursery(|n| {
             for is_other_ready in [false, true] {
@@ -454,7 +453,7 @@ pub fn a_partner_that_gives_up_leaves_all_arms() {
 
 /// The last receiver goes between the choice of a send and its completion: the value comes back.
 pub fn a_kept_place_without_a_receiver_gives_the_value_back() {
-    everywhere(|| {
+    everywhere(|_| {
         let (tx, rx) = bounded(1);
         let mut set = Select::new();
         set.send(&tx);
@@ -467,7 +466,7 @@ pub fn a_kept_place_without_a_receiver_gives_the_value_back() {
 
 /// Who gives a timer's value up, or chooses something else, gets it later.
 pub fn a_timer_that_is_not_taken_keeps_its_value() {
-    everywhere(|| {
+    everywhere(|_| {
         let clock = at(Instant::now());
         let mut set = Select::new();
         set.recv(&clock);
@@ -512,7 +511,7 @@ pub fn values_of_any_size_go_through_a_select() {
     #[derive(Clone, PartialEq, Debug)]
     #[repr(align(64))]
     struct Wide(u8);
-    everywhere(|| {
+    everywhere(|_| {
         check(());
         check(3u8);
         check(Wide(4));

@@ -12,7 +12,7 @@ use fiber_rt::{
     sleep, yield_now,
 };
 
-use crate::{runtime, scaled};
+use crate::{runtime, scaled, settle};
 
 /// No case takes this long unless something is stuck: then it is red by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -306,10 +306,7 @@ pub fn a_dump_shows_who_waits_for_what() {
                     let _ = sleep(Duration::from_secs(1000));
                 })
                 .unwrap();
-            while !runtime.dump().fibers.iter().any(|fiber| fiber.name == "the sleeper") {
-                yield_now().unwrap();
-            }
-            sleep(Duration::from_millis(1)).unwrap();
+            settle(&runtime);
             let dump = runtime.dump();
             sleeper.cancel();
             dump

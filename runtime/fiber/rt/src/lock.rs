@@ -75,7 +75,7 @@ impl<T> SpinLock<T> {
     }
 
     /// Runs `f` with the data unless the lock is taken.
-    #[cfg(target_os = "none")]
+    #[cfg(any(target_os = "none", test))]
     pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         // Acquire: as in `lock`.
         if self.is_locked.swap(true, Ordering::Acquire) {

@@ -362,12 +362,17 @@ pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
         frame.ownership.leave(worker.index);
         let _ = check(frame.word.finish(has_run));
         let ended = members.finish(frame);
-        if ended.unclaimed.is_some() {
-            // Before the owner can leave: who looks after that sees nobody who lived in the scope.
+        if let Some(drop_result) = ended.unclaimed {
+            // Before the owner can leave: who looks after that sees nobody who lived in the scope, and
+            // finds every stack free.
             let _ = check(frame.word.recycle());
+            // SAFETY: the frame is ours. The result needs no drop: only its memory is given back.
+            unsafe { drop_result(frame) };
+            worker.give_frame(frame);
         }
         Ok(ended)
     });
+    // From here on the scope may be gone, and the frame is another's.
     let ended = match ended {
         Ok(ended) => ended,
         Err(drop_result) => {
@@ -376,12 +381,6 @@ pub(crate) fn finish(worker: &Worker, frame: &'static Frame) -> bool {
             return false;
         }
     };
-    // From here on the scope may be gone, and the frame is another's unless it is ours.
-    if let Some(drop_result) = ended.unclaimed {
-        // SAFETY: the frame is ours. The result needs no drop: only its memory is given back.
-        unsafe { drop_result(frame) };
-        worker.give_frame(frame);
-    }
     for waker in [ended.joiner, ended.owner].into_iter().flatten() {
         waker.wake();
     }
@@ -421,10 +420,14 @@ mod tests {
     use crate::runtime::Runtime;
 
     static STATE: AtomicU8 = AtomicU8::new(u8::MAX);
+    static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
-    /// Called by the worker after the scope's lock, when the owner may have left.
+    /// Called by the worker before it gives the frame back.
     unsafe fn note_state(frame: &'static Frame) {
         STATE.store(frame.word.load().state() as u8, Ordering::Relaxed);
+        // SAFETY: the test's.
+        let scope = unsafe { &*frame.scope.load(Ordering::Relaxed) };
+        IS_OPEN.store(scope.members.try_with(|_| ()).is_none(), Ordering::Relaxed);
     }
 
     #[test]
@@ -447,6 +450,7 @@ mod tests {
         assert!(finish(worker, frame));
         assert_eq!(scope.live(), 0);
         assert_eq!(STATE.load(Ordering::Relaxed), FiberState::Init as u8);
-        worker.give_up_cache(&shared.pool);
+        assert!(IS_OPEN.load(Ordering::Relaxed), "its owner can leave before the frame is back");
+        assert_eq!(worker.give_up_cache(&shared.pool), 1);
     }
 }

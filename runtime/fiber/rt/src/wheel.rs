@@ -355,7 +355,7 @@ mod tests {
             // SAFETY: the timers outlive the wheel.
             assert_eq!(unsafe { wheel.link(timer, 10) }, 10);
         }
-        assert_eq!(fire(&mut wheel, 9), []);
+        assert!(fire(&mut wheel, 9).is_empty());
         assert_eq!(fire(&mut wheel, 50), (0..BATCH).collect::<Vec<_>>());
         assert_eq!(wheel.next_tick(), Some(10), "the rest stays due");
         assert_eq!(fire(&mut wheel, 50), (BATCH..2 * BATCH).collect::<Vec<_>>());

@@ -355,14 +355,15 @@ impl Worker {
                 corosensei::CoroutineResult::Yield(Switch::Park) => {
                     let parks = self.trace.parks(frame);
                     frame.ownership.leave(self.index);
-                    match check(frame.word.commit_park()) {
-                        Some(CommitVerdict::Resume) => {
-                            frame.ownership.own(self.index);
-                            continue;
-                        }
-                        // From here on nothing of the fiber is touched.
-                        _ => bump(&self.counters.parks, 1),
+                    // Counted before anybody can know of it: who has seen all fibers end sees all of
+                    // their parks.
+                    bump(&self.counters.parks, 1);
+                    if check(frame.word.commit_park()) == Some(CommitVerdict::Resume) {
+                        bump(&self.counters.parks, 1_u64.wrapping_neg());
+                        frame.ownership.own(self.index);
+                        continue;
                     }
+                    // From here on nothing of the fiber is touched.
                     stop = parks;
                 }
                 corosensei::CoroutineResult::Yield(Switch::Yield) => {

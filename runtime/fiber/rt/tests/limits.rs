@@ -28,6 +28,21 @@ fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
+/// How often the monitor has looked.
+fn looks(runtime: &Runtime) -> u64 {
+    let scaling = runtime.stats().scaling;
+    scaling.positive_samples + scaling.zero_samples + scaling.negative_samples
+}
+
+/// Waits until the only worker and the monitor have begun: a thread's first memory is not what a test of
+/// limits is about.
+fn await_threads(runtime: &Runtime) {
+    let has_slept = || runtime.stats().workers.iter().any(|worker| worker.sleeps > 0);
+    while !has_slept() || looks(runtime) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Lets the process have so many bytes of addresses more, and none after that.
 fn leave_addresses(bytes: u64) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -56,6 +71,7 @@ fn a_limit_on_addresses_is_not_one_on_mappings() {
         return;
     }
     let runtime = Runtime::builder().workers(1).stack_bytes(1 << 20).build().unwrap();
+    await_threads(&runtime);
     leave_addresses(16 << 20);
     eprintln!("{}", refusal(&runtime));
 }
@@ -68,13 +84,9 @@ fn that_there_is_no_thread_for_a_worker_is_told_once() {
         return;
     }
     let runtime = Runtime::builder().workers(1).build().unwrap();
-    let looks = || {
-        let scaling = runtime.stats().scaling;
-        scaling.positive_samples + scaling.zero_samples + scaling.negative_samples
-    };
     runtime.run(|| {
         // The monitor has begun, and so has this worker: nobody gives addresses back from here on.
-        while looks() == 0 {
+        while looks(&runtime) == 0 {
             sleep(Duration::from_millis(1)).unwrap();
         }
         leave_addresses(0);
@@ -85,10 +97,10 @@ fn that_there_is_no_thread_for_a_worker_is_told_once() {
             unsafe { libc::mmap(std::ptr::null_mut(), 1 << 20, libc::PROT_NONE, flags, -1, 0) }
         };
         while map() != libc::MAP_FAILED {}
-        let before = looks();
+        let before = looks(&runtime);
         // The monitor would start a worker in this one's place, at every look.
         blocking(|| {
-            while looks() < before + 5 {
+            while looks(&runtime) < before + 5 {
                 std::thread::yield_now();
             }
         });
@@ -103,6 +115,7 @@ fn the_limit_on_mappings_is_told_by_its_name() {
         return;
     }
     let runtime = Runtime::builder().workers(1).build().unwrap();
+    await_threads(&runtime);
     let most = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
     let most: usize = most.trim().parse().unwrap();
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

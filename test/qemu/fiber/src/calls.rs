@@ -13,7 +13,7 @@ use demo_schema::counter;
 use fiber::channel::{bounded, unbounded};
 use fiber::ring::{Caller, serve, submit};
 use fiber::{Runtime, Thread, blocking, nursery, yield_now};
-use fiber_cases::runtime;
+use fiber_cases::{runtime, settle};
 use schema::{park_space, system_info, timer};
 use schema_wire::{Answer, CallError, NoResult};
 use test_kit::{Outcome, T, check, check_eq, require_ok};
@@ -228,6 +228,8 @@ pub fn cancelled(t: &mut Test<'_>) -> Outcome {
                 let sleep = n.spawn(|| sleep_in_kernel(slot, FOR_EVER));
                 let queued =
                     n.spawn(|| counter::Client::new(Caller::new(), client).add(1).map(|_| ()));
+                settle(&runtime);
+                // The worker has nothing to do meanwhile, and enters the kernel.
                 fiber::sleep(Duration::from_millis(1)).unwrap();
                 queued.cancel();
                 let queued = queued.join().unwrap();
@@ -235,6 +237,7 @@ pub fn cancelled(t: &mut Test<'_>) -> Outcome {
                 let kept = n.spawn(|| {
                     counter::Client::new(Caller::new(), client).add(NEVER_ANSWERED).map(|_| ())
                 });
+                settle(&runtime);
                 fiber::sleep(Duration::from_millis(1)).unwrap();
                 n.cancel();
                 let again = sleep_in_kernel(slot, 1);
@@ -250,14 +253,13 @@ pub fn cancelled(t: &mut Test<'_>) -> Outcome {
 
 pub fn cancelled_in_the_backlog(t: &mut Test<'_>) -> Outcome {
     let slot = require_ok!(t, timer_of(t.env));
-    let cancelled = alone().run(|| {
+    let runtime = alone();
+    let cancelled = runtime.run(|| {
         nursery(|n| {
             let callers: Vec<_> =
                 (0..150).map(|_| n.spawn(|| sleep_in_kernel(slot, FOR_EVER))).collect();
             // All of them wait: some in the kernel, some for a place.
-            for _ in 0..5 {
-                yield_now().unwrap();
-            }
+            settle(&runtime);
             n.cancel();
             let ended = callers.into_iter().map(|caller| caller.join());
             ended.filter(|ended| matches!(ended, Ok(ended) if is_cancelled(ended))).count()
@@ -357,13 +359,15 @@ pub fn both_wake_a_worker(t: &mut Test<'_>) -> Outcome {
         }
     });
     let thread = require_ok!(t, thread);
-    let slept = alone().run(|| {
+    let runtime = alone();
+    let slept = runtime.run(|| {
         nursery(|n| {
             let long = n.spawn(|| sleep_in_kernel(slot, FOR_EVER));
             let short =
                 n.spawn(|| (0..20).map(|_| sleep_in_kernel(slot, MS / 4)).all(|r| r.is_ok()));
             asked.iter().for_each(|value| answer.send(value).unwrap());
             let short = short.join().unwrap();
+            settle(&runtime);
             long.cancel();
             is_cancelled(&long.join().unwrap()) && short
         })
@@ -444,13 +448,12 @@ pub fn a_fiber_does_not_park(t: &mut Test<'_>) -> Outcome {
 /// A worker's thread asks for something itself while its fibers have all the places of its ring.
 pub fn a_thread_beside_a_full_ring(t: &mut Test<'_>) -> Outcome {
     let slot = require_ok!(t, timer_of(t.env));
-    let cancelled = alone().run(|| {
+    let runtime = alone();
+    let cancelled = runtime.run(|| {
         nursery(|n| {
             let callers: Vec<_> =
                 (0..70).map(|_| n.spawn(|| sleep_in_kernel(slot, FOR_EVER))).collect();
-            for _ in 0..3 {
-                yield_now().unwrap();
-            }
+            settle(&runtime);
             Thread::spawn("beside", || ()).unwrap().join();
             n.cancel();
             let ended = callers.into_iter().map(|caller| caller.join());
@@ -471,14 +474,15 @@ pub fn cancelled_while_a_thread_is_joined(t: &mut Test<'_>) -> Outcome {
             let _ = is_over.recv();
         })
     );
-    let result = runtime(1).run(|| {
+    let runtime = runtime(1);
+    let result = runtime.run(|| {
         nursery(|n| {
             let long = n.spawn(move || {
                 let result = sleep_in_kernel(slot, FOR_EVER);
                 drop(over);
                 result
             });
-            yield_now().unwrap();
+            settle(&runtime);
             n.spawn(|| {
                 fiber::sleep(Duration::from_millis(1)).unwrap();
                 n.cancel();

@@ -5,6 +5,7 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi_types::{Sqe, Status};
 use capos_rt::io::status_of;
@@ -111,20 +112,32 @@ fn narrow(env: &'static Env) -> i64 {
     if !matches!(status, Ok(Ok(Status::Ok))) {
         return 10;
     }
+    // Wakes the worker by its completion, so that its PARK stays with the kernel.
+    let nap = || timer::Client::new(Caller::new(), timer).sleep(1_000_000).map(|_| ());
+    let entries = env.io.with_ring(|ring| ring.sq_entries());
+    let asked = AtomicU32::new(0);
     let ended = runtime.run(|| {
+        if nap().is_err() {
+            return None;
+        }
         nursery(|n| {
-            let (first, _second) = (n.spawn(sleep), n.spawn(sleep));
-            // They ask before the worker has nothing else to do.
-            for _ in 0..3 {
+            let ask = || {
+                asked.fetch_add(1, Ordering::Relaxed);
+                sleep()
+            };
+            let first = n.spawn(ask);
+            (1..entries).for_each(|_| drop(n.spawn(ask)));
+            // There is one worker: who has said that it asks has asked before this fiber goes on.
+            while asked.load(Ordering::Relaxed) < entries {
                 let _ = yield_now();
             }
             first.cancel();
             let ended = first.join();
             n.cancel();
-            ended
+            Some(ended)
         })
     });
-    if matches!(ended, Ok(Err(CallError::Status(Status::Cancelled)))) { 0 } else { 11 }
+    if matches!(ended, Some(Ok(Err(CallError::Status(Status::Cancelled))))) { 0 } else { 11 }
 }
 
 /// A number the compiler does not see through.

@@ -59,9 +59,16 @@ fn contend(child: &Child) -> i64 {
             TORN.fetch_add(1, Ordering::Relaxed);
         }
         GUARDED[0].store(low + 1, Ordering::Relaxed);
-        // Now and then the holder lets others come and find it held.
-        if round % 16 == 0 && child.io.yield_now().is_err() {
-            return 2;
+        // Now and then the holder lets others come and find it held: the first one until one has.
+        if round % 16 == 0 {
+            loop {
+                if child.io.yield_now().is_err() {
+                    return 2;
+                }
+                if PARKS.load(Ordering::Relaxed) > 0 {
+                    break;
+                }
+            }
         }
         GUARDED[1].store(low + 1, Ordering::Relaxed);
         if !unlock(&child.io) {

@@ -15,6 +15,10 @@ mod linux;
 mod linux_stacks;
 #[cfg(any(target_os = "none", test))]
 mod numbers;
+#[cfg(any(target_os = "none", test))]
+mod operation;
+#[cfg(any(target_os = "none", test))]
+mod submissions;
 
 #[cfg(target_os = "none")]
 pub use capos::Capos as Sys;

@@ -7,12 +7,15 @@ use core::cell::Cell;
 use core::ptr;
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{CapSlot, Cqe, Sqe, Status};
+use abi_types::{CapSlot, Cqe, NEVER, Sqe, Status};
 use capos_rt::caller::Exchange;
+use capos_rt::park::park_sqe;
 use capos_rt::{Env, thread as threads};
 use schema_wire::{Encode, Reply, Transfer, Transport};
 
 use super::port::Port;
+use super::space;
+use crate::worker;
 
 type Foreign = (*const (), Option<fn(*const ())>);
 
@@ -72,11 +75,14 @@ pub fn end() {
     }
 }
 
-/// Runs `life` with this thread's ring in `port`.
+/// Runs `life` with this thread's ring in `port`, whose worker the thread is.
 pub fn attach(port: &Port, life: impl FnOnce()) {
-    let Some(env) = env() else { return };
+    let (Some(env), Some(worker)) = (env(), worker::current()) else { return };
+    // Whoever made this thread had one.
+    let Some(space) = space(&env.caps) else { return };
+    let park = park_sqe(space, &worker.park_word, 0, NEVER);
     env.io.with_ring(|ring| {
-        port.open(ring);
+        port.open(ring, park);
         PORT.set(port);
         life();
         PORT.set(ptr::null());

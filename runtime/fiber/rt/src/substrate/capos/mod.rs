@@ -27,8 +27,10 @@ use schema::{console, park_space, system_info};
 use super::{PanicPayload, StackGroup, Substrate, SystemError};
 use crate::worker;
 
+pub use super::operation::{Operation, Stage};
+pub use super::submissions::{AGAIN, DONE};
 pub use local::run;
-pub use port::{AGAIN, DONE, Operation, Port, Stage};
+pub use port::Port;
 
 /// The capOS substrate.
 #[derive(Debug)]
@@ -106,12 +108,9 @@ impl Substrate for Capos {
         local::attach(port, life);
     }
 
-    fn sleep(port: &Port, word: &AtomicU32, deadline_ns: Option<u64>) {
-        let timeout_ns = deadline_ns.map_or(NEVER, |at| at.saturating_sub(Self::now_ns()));
-        match local::env().and_then(|env| space(&env.caps)) {
-            Some(space) => port.sleep(park::park_sqe(space, word, 0, NEVER), timeout_ns),
-            None => threads::rest(),
-        }
+    fn sleep(port: &Port, _word: &AtomicU32, deadline_ns: Option<u64>) {
+        // At the word its PARK has been at since it was attached.
+        port.sleep(deadline_ns.map_or(NEVER, |at| at.saturating_sub(Self::now_ns())));
     }
 
     fn has_come(port: &Port) -> bool {
