@@ -551,7 +551,7 @@ PROOFS = {
         "//kernel/core/ledger:core_ledger_property",
         "//kernel/core/park:core_park_property",
         "//kernel/core/sched:core_sched_property",
-        "//kernel/core/thread:core_thread_park",
+        "//kernel/core/thread:core_thread_wait",
         "//runtime/fiber/core:fiber_core_word_table",
         "//test/property:test_property_macros",
     ],

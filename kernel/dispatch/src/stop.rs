@@ -39,8 +39,8 @@ pub fn finish_switch<M: Machine>(m: M, after: After, of: &'static M::Thread) {
 
 #[inline(always)]
 fn after_wait<M: Machine>(m: M, thread: &'static M::Thread) {
-    match thread.state().commit_park() {
-        Ok(CommitVerdict::Parked) => {}
+    match thread.state().commit_wait() {
+        Ok(CommitVerdict::Waits) => {}
         Ok(CommitVerdict::Enqueue) => enqueue_woken(m, thread),
         Ok(CommitVerdict::Finalise) => end_claimed(m, thread),
         Err(_) => m.defect("a thread that waits was not about to"),

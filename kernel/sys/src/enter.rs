@@ -11,7 +11,7 @@ use crate::thread::{OwnRing, Thread};
 use crate::{deadlines, fastpath, park, pass, sched};
 use abi_ring::{Refusal, Sole, Stop, Visitor};
 use abi_types::{EnterFlags, EnterResult, NEVER, Opcode, Status};
-use core_thread::{ParkVerdict, ResumeVerdict};
+use core_thread::{ResumeVerdict, WaitVerdict};
 use kernel_mm::space::PinnedRing;
 
 /// The syscall: dispatches the calling thread's ring and waits.
@@ -191,19 +191,19 @@ pub fn wait(thread: &'static Thread, ring: &OwnRing, want: u32, timeout_ns: u64)
     let deadline_ns = (timeout_ns != NEVER).then(|| sched::clock().saturating_add(timeout_ns));
     loop {
         thread.want.announce(want);
-        match thread.state.begin_park() {
-            Ok(ParkVerdict::Parking(_)) => {
+        match thread.state.begin_wait() {
+            Ok(WaitVerdict::AboutToWait(_)) => {
                 let count = ring.kernel.count();
                 let is_late = deadline_ns.is_some_and(|at| at <= sched::clock());
                 if count >= want || is_late {
-                    match thread.state.cancel_park() {
+                    match thread.state.cancel_wait() {
                         Ok(ResumeVerdict::Resume) => return count,
                         Ok(ResumeVerdict::Die) => sched::end(thread),
                         Err(_) => system::defect("a thread that was about to wait is not"),
                     }
                 }
             }
-            Ok(ParkVerdict::Die) => sched::end(thread),
+            Ok(WaitVerdict::Die) => sched::end(thread),
             Err(_) => system::defect("a thread that runs does not run"),
         }
         if let Some(at) = deadline_ns {

@@ -22,7 +22,7 @@ use abi_ring::{Credit, Outcome, SimpleCall, Sole};
 use abi_types::{EnterResult, NEVER, Status};
 use core_cap::Cap;
 use core_endpoint::CallKey;
-use core_thread::{ParkVerdict, ResumeVerdict, ThreadKey};
+use core_thread::{ResumeVerdict, ThreadKey, WaitVerdict};
 use kernel_mm::space::PinnedRing;
 use smp_pending::Target;
 
@@ -121,13 +121,13 @@ pub fn wait(
     next: &'static Thread,
 ) -> EnterResult {
     thread.want.announce(1);
-    match thread.state.begin_park() {
-        Ok(ParkVerdict::Parking(_)) => {
+    match thread.state.begin_wait() {
+        Ok(WaitVerdict::AboutToWait(_)) => {
             if ring.kernel.has_completions() {
                 return stay(thread, ring, next);
             }
         }
-        Ok(ParkVerdict::Die) => {
+        Ok(WaitVerdict::Die) => {
             sched::give_back(next);
             sched::end(thread);
         }
@@ -146,7 +146,7 @@ pub fn wait(
 #[cold]
 fn stay(thread: &'static Thread, ring: &OwnRing, next: &'static Thread) -> EnterResult {
     sched::give_back(next);
-    match thread.state.cancel_park() {
+    match thread.state.cancel_wait() {
         Ok(ResumeVerdict::Resume) => {}
         Ok(ResumeVerdict::Die) => sched::end(thread),
         Err(_) => system::defect("a thread that was about to wait is not"),

@@ -188,11 +188,11 @@ impl<P: Policy + 'static> Sim<P> {
         let agree = match (entity.activity(), leaving) {
             // Stopped, and its stack is not free yet.
             (Activity::Queued, Some(After::Requeue)) => word.state() == State::Running,
-            (Activity::Resting, Some(After::Wait)) => word.state() == State::Parking,
+            (Activity::Resting, Some(After::Wait)) => word.state() == State::AboutToWait,
             (Activity::Dead, Some(After::End)) => word.state() == State::Running,
             (_, Some(_)) => false,
             (Activity::Resting, None) => {
-                word.state() == State::Parked || word.state() == State::Free && !is_alive
+                word.state() == State::Waiting || word.state() == State::Free && !is_alive
             }
             (Activity::Queued | Activity::Direct, None) => word.state() == State::Runnable,
             (Activity::Running, None) => word.state() == State::Running && is_current,

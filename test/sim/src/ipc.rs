@@ -10,7 +10,7 @@ use core_endpoint::{
     Service,
 };
 use core_sched_policy::Policy;
-use core_thread::{ParkVerdict, ResumeVerdict, Ticket};
+use core_thread::{ResumeVerdict, Ticket, WaitVerdict};
 use kernel_dispatch::{self as dispatch, Here};
 
 /// Either side of a call, by its wait.
@@ -63,12 +63,12 @@ impl<P: Policy + 'static> Machine<P> {
 impl<P: Policy + 'static> Sim<P> {
     /// The current thread announces a wait; `None` if it dies instead.
     pub(crate) fn begin_wait(self, slot: u32) -> Option<Ticket> {
-        match self.must("announcing a wait", self.record(slot).word.begin_park()) {
-            ParkVerdict::Parking(ticket) => {
+        match self.must("announcing a wait", self.record(slot).word.begin_wait()) {
+            WaitVerdict::AboutToWait(ticket) => {
                 self.with(|w| w.thread(slot).ticket = Some(ticket));
                 Some(ticket)
             }
-            ParkVerdict::Die => {
+            WaitVerdict::Die => {
                 dispatch::end(self, self.record(slot));
                 None
             }
@@ -81,7 +81,7 @@ impl<P: Policy + 'static> Sim<P> {
             w.thread(slot).ticket = None;
             w.thread(slot).wait = Wait::Nothing;
         });
-        match self.must("taking a wait back", self.record(slot).word.cancel_park()) {
+        match self.must("taking a wait back", self.record(slot).word.cancel_wait()) {
             ResumeVerdict::Resume => {}
             ResumeVerdict::Die => dispatch::end(self, self.record(slot)),
         }

@@ -47,13 +47,13 @@ impl World {
 
     /// CPU A: the thread waits, and the next context commits.
     fn park(&self) {
-        match self.word.begin_park().unwrap() {
-            ParkVerdict::Die => return self.last_switch(),
-            ParkVerdict::Parking(ticket) => {
+        match self.word.begin_wait().unwrap() {
+            WaitVerdict::Die => return self.last_switch(),
+            WaitVerdict::AboutToWait(ticket) => {
                 let mut condition = self.condition.lock().unwrap();
                 if condition.0 {
                     drop(condition);
-                    return match self.word.cancel_park().unwrap() {
+                    return match self.word.cancel_wait().unwrap() {
                         ResumeVerdict::Die => self.last_switch(),
                         ResumeVerdict::Resume => self.return_to_user(),
                     };
@@ -61,8 +61,8 @@ impl World {
                 condition.1 = Some(ticket);
             }
         }
-        match self.word.commit_park().unwrap() {
-            CommitVerdict::Parked => {}
+        match self.word.commit_wait().unwrap() {
+            CommitVerdict::Waits => {}
             CommitVerdict::Enqueue => self.enqueue(),
             CommitVerdict::Finalise => self.end(),
         }
@@ -266,10 +266,10 @@ fn a_late_kill_spares_the_next_thread() {
 // ---- mutants -----------------------------------------------------------------------------
 
 /// Leaves a thread alone that is about to wait, as "not waiting yet".
-struct SkipsParking;
-impl Killer for SkipsParking {
+struct SkipsAboutToWait;
+impl Killer for SkipsAboutToWait {
     fn kill(word: &StateWord) -> Result<KillVerdict, Stale> {
-        if word.load().state() == State::Parking {
+        if word.load().state() == State::AboutToWait {
             return Ok(KillVerdict::Noted);
         }
         word.kill(GENERATION)
@@ -279,7 +279,7 @@ impl Killer for SkipsParking {
 #[test]
 #[should_panic(expected = "a killed thread lives on")]
 fn mutant_kill_that_skips_parking_is_lost() {
-    explore("mutant: skips Parking", kill_against_block::<SkipsParking>);
+    explore("mutant: skips AboutToWait", kill_against_block::<SkipsAboutToWait>);
 }
 
 /// Looks at the state, then sets the mark apart from it.
@@ -287,7 +287,7 @@ struct LooksThenMarks;
 impl Killer for LooksThenMarks {
     fn kill(word: &StateWord) -> Result<KillVerdict, Stale> {
         let seen = word.load();
-        if seen.state() == State::Parked {
+        if seen.state() == State::Waiting {
             return word.kill(GENERATION);
         }
         let mark = Word::compose(State::Free, 0, Ticket::new(0), true, false).to_bits();
@@ -320,10 +320,10 @@ fn mutant_kill_by_store_takes_the_thread_from_its_waker() {
 }
 
 /// Claims a parked thread with a plain store, and is careful with any other.
-struct StoresOverTheParked;
-impl Killer for StoresOverTheParked {
+struct StoresOverTheWaiting;
+impl Killer for StoresOverTheWaiting {
     fn kill(word: &StateWord) -> Result<KillVerdict, Stale> {
-        if word.load().state() == State::Parked {
+        if word.load().state() == State::Waiting {
             return StoresOverTheWaker::kill(word);
         }
         word.kill(GENERATION)
@@ -332,19 +332,19 @@ impl Killer for StoresOverTheParked {
 
 #[test]
 fn a_store_over_the_parked_needs_a_second_claimer_to_be_seen() {
-    explore("careful store", kill_against_block::<StoresOverTheParked>);
+    explore("careful store", kill_against_block::<StoresOverTheWaiting>);
 }
 
 #[test]
 #[should_panic(expected = "enqueued twice")]
 fn mutant_store_over_the_parked_meets_the_waker_of_a_thread_that_blocks() {
-    explore("mutant: careful store", kill_against_block_and_wake::<StoresOverTheParked>);
+    explore("mutant: careful store", kill_against_block_and_wake::<StoresOverTheWaiting>);
 }
 
 #[test]
 #[should_panic(expected = "enqueued twice")]
 fn mutant_store_over_the_parked_meets_another_killer() {
-    explore("mutant: two careful stores", killers::<StoresOverTheParked>);
+    explore("mutant: two careful stores", killers::<StoresOverTheWaiting>);
 }
 
 /// Kills whatever thread the record holds.

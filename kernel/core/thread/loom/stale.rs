@@ -12,7 +12,7 @@ use loom::thread;
 const GENERATION: u32 = 1;
 
 fn in_first_wait() -> Arc<StateWord> {
-    let parked = Word::compose(State::Parked, GENERATION, Ticket::new(1), false, false);
+    let parked = Word::compose(State::Waiting, GENERATION, Ticket::new(1), false, false);
     Arc::new(StateWord::starting_at(parked))
 }
 
@@ -56,15 +56,15 @@ fn two_waits(late_wake: Wake) {
     let mine = word.wake(GENERATION, Ticket::new(1)).is_ok();
     if mine {
         assert_eq!(word.dispatch(GENERATION), Ok(DispatchVerdict::Run));
-        let parking = word.begin_park();
-        assert_eq!(parking, Ok(ParkVerdict::Parking(Ticket::new(2))));
-        let committed = word.commit_park().unwrap();
-        assert_eq!(committed, CommitVerdict::Parked, "a late waker ended the next wait");
+        let parking = word.begin_wait();
+        assert_eq!(parking, Ok(WaitVerdict::AboutToWait(Ticket::new(2))));
+        let committed = word.commit_wait().unwrap();
+        assert_eq!(committed, CommitVerdict::Waits, "a late waker ended the next wait");
     }
     let late = late.join().unwrap().is_ok();
     assert!(mine || late, "lost wake");
     if mine {
-        assert_eq!(word.load().state(), State::Parked, "a late waker ended the next wait");
+        assert_eq!(word.load().state(), State::Waiting, "a late waker ended the next wait");
         assert_eq!(word.wake(GENERATION, Ticket::new(2)), Ok(WakeVerdict::Enqueue));
     }
 }
@@ -97,12 +97,12 @@ fn reuse(late_wake: Wake) {
         assert_eq!(word.dispatch(GENERATION), Ok(DispatchVerdict::Finalise));
         assert_eq!(word.recycle(), Ok(RecycleVerdict::Free));
         // The record's next thread, already in a wait with the same number.
-        let next = Word::compose(State::Parked, GENERATION + 1, Ticket::new(1), false, false);
+        let next = Word::compose(State::Waiting, GENERATION + 1, Ticket::new(1), false, false);
         word.bits().store(next.to_bits(), Release);
     }
     late.join().unwrap().ok();
     if mine {
-        assert_eq!(word.load().state(), State::Parked, "a waker reached the next thread");
+        assert_eq!(word.load().state(), State::Waiting, "a waker reached the next thread");
     }
 }
 

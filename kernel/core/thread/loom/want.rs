@@ -60,14 +60,16 @@ impl World {
         if self.mutant != LateNumber {
             self.want.announce(count);
         }
-        let Ok(ParkVerdict::Parking(_)) = self.state.begin_park() else { panic!("not running") };
+        let Ok(WaitVerdict::AboutToWait(_)) = self.state.begin_wait() else {
+            panic!("not running")
+        };
         if self.mutant == LateNumber {
             self.want.announce(count);
         }
         let seen = if self.mutant == EarlyCount { early } else { self.tail.load(Relaxed) };
         if seen >= count {
-            assert_eq!(self.state.cancel_park(), Ok(ResumeVerdict::Resume));
-        } else if self.state.commit_park() == Ok(CommitVerdict::Enqueue) {
+            assert_eq!(self.state.cancel_wait(), Ok(ResumeVerdict::Resume));
+        } else if self.state.commit_wait() == Ok(CommitVerdict::Enqueue) {
             self.run();
         }
     }
@@ -136,13 +138,13 @@ impl World {
         let word = self.state.load();
         word.check_invariants().unwrap();
         let satisfied = self.tail.load(Relaxed) >= count;
-        assert!(!(satisfied && word.state() == State::Parked), "lost wake");
+        assert!(!(satisfied && word.state() == State::Waiting), "lost wake");
     }
 }
 
 /// A word that waits, to ask a number about.
 fn waiting() -> StateWord {
-    StateWord::starting_at(Word::compose(State::Parked, 1, Ticket::new(1), false, false))
+    StateWord::starting_at(Word::compose(State::Waiting, 1, Ticket::new(1), false, false))
 }
 
 fn posters(mutant: Mutant, wanted: u32, posters: &'static [fn(&World)]) {

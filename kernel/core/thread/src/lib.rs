@@ -30,6 +30,6 @@ pub use roster::{CloseVerdict, LeaveVerdict, Roster, RosterError};
 pub use state_word::StateWord;
 pub use want::{Due, Want};
 pub use word::{
-    CommitVerdict, DispatchVerdict, KillVerdict, Misuse, ParkVerdict, RecycleVerdict,
-    RequeueVerdict, ResumeVerdict, Stale, State, Ticket, WakeVerdict, Word,
+    CommitVerdict, DispatchVerdict, KillVerdict, Misuse, RecycleVerdict, RequeueVerdict,
+    ResumeVerdict, Stale, State, Ticket, WaitVerdict, WakeVerdict, Word,
 };

@@ -4,24 +4,24 @@
 //!
 //! Every transition succeeds with AcqRel and fails with Acquire. The pairs that carry data:
 //!
-//! - `commit_park`, `requeue`, `start` (release) → `dispatch`, `claim_if` (acquire): the saved
+//! - `commit_wait`, `requeue`, `start` (release) → `dispatch`, `claim_if` (acquire): the saved
 //!   registers and everything else the last owner wrote are there before the next owner runs
 //!   the thread.
-//! - `wake` (release) → `commit_park`, `cancel_park`, `dispatch` (acquire): what the waker did
+//! - `wake` (release) → `commit_wait`, `cancel_wait`, `dispatch` (acquire): what the waker did
 //!   before it woke is visible to the thread that goes on. `wake` therefore writes even if the
 //!   mark is there already, so that the second waker's work is visible as well.
 //! - `kill` (release) → any look at KILL (acquire): the cause of death is visible to the dying.
-//! - `begin_park` ↔ `look` (both acquire and release): the thread publishes Parking and then
+//! - `begin_wait` ↔ `look` (both acquire and release): the thread publishes AboutToWait and then
 //!   counts its completions; the poster publishes a completion and then writes the word without
 //!   changing it. Writes of one word have one order, so either the thread counts the completion
-//!   or the poster sees Parking. No lock takes part (`want.rs`, ADR 150).
+//!   or the poster sees AboutToWait. No lock takes part (`want.rs`, ADR 150).
 //! - `finish`, `recycle` (release) → `create` (acquire): a record is clean before its next use.
 
 use abi_sync::atomic::{AtomicU64, Ordering};
 
 use crate::word::{
-    CommitVerdict, DispatchVerdict, KillVerdict, Misuse, ParkVerdict, RecycleVerdict,
-    RequeueVerdict, ResumeVerdict, Stale, Ticket, WakeVerdict, Word,
+    CommitVerdict, DispatchVerdict, KillVerdict, Misuse, RecycleVerdict, RequeueVerdict,
+    ResumeVerdict, Stale, Ticket, WaitVerdict, WakeVerdict, Word,
 };
 
 /// The word in a thread's record.
@@ -63,7 +63,7 @@ impl StateWord {
     /// The value now, after what the caller wrote before it: the next to change the word, the
     /// thread that announces a wait above all, sees that.
     #[inline]
-    pub fn look(&self) -> Word {
+    pub fn observe(&self) -> Word {
         // AcqRel, and a write though nothing changes: the writes of the word have one order, so
         // either this one is before the announcement and the thread sees what the caller wrote,
         // or the announcement is seen here.
@@ -150,33 +150,33 @@ impl StateWord {
 
     /// Announces a wait. By the thread itself, on its own stack.
     #[inline]
-    pub fn begin_park(&self) -> Result<ParkVerdict, Misuse> {
+    pub fn begin_wait(&self) -> Result<WaitVerdict, Misuse> {
         let now = self.load();
         if let Some(next) = now.begins_at_once()
             && self.swap(now, next)
         {
-            return Ok(ParkVerdict::Parking(next.ticket()));
+            return Ok(WaitVerdict::AboutToWait(next.ticket()));
         }
-        self.transition(Word::begin_park)
+        self.transition(Word::begin_wait)
     }
 
     /// Takes the announcement back, because there is nothing to wait for. By the thread itself.
     #[inline]
-    pub fn cancel_park(&self) -> Result<ResumeVerdict, Misuse> {
-        self.transition(Word::cancel_park)
+    pub fn cancel_wait(&self) -> Result<ResumeVerdict, Misuse> {
+        self.transition(Word::cancel_wait)
     }
 
     /// Makes the wait real. By the next context on its CPU, after the switch: until then the
     /// stack is in use and no other CPU may run the thread.
     #[inline]
-    pub fn commit_park(&self) -> Result<CommitVerdict, Misuse> {
+    pub fn commit_wait(&self) -> Result<CommitVerdict, Misuse> {
         let now = self.load();
-        if let Some(next) = now.parks_at_once()
+        if let Some(next) = now.waits_at_once()
             && self.swap(now, next)
         {
-            return Ok(CommitVerdict::Parked);
+            return Ok(CommitVerdict::Waits);
         }
-        self.transition(Word::commit_park)
+        self.transition(Word::commit_wait)
     }
 
     /// Ends the wait with that ticket. By the waker, once it has made the condition true.

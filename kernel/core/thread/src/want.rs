@@ -1,8 +1,8 @@
 //! How many completions a thread waits for, beside its state word.
 //!
 //! The thread announces a number, begins to park, and counts again; the poster of a completion looks at
-//! the state word, then at the number. No lock orders the two. The state word does: `begin_park` and
-//! [`look`](StateWord::look) both write it, so one of them comes first. If it is the look, the thread
+//! the state word, then at the number. No lock orders the two. The state word does: `begin_wait` and
+//! [`observe`](StateWord::observe) both write it, so one of them comes first. If it is the look, the thread
 //! sees the completion when it counts; if it is the announcement, the poster sees the wait, and the
 //! number that was written before it.
 //!
@@ -45,10 +45,10 @@ impl Want {
     }
 
     /// Says how many completions end the wait that follows. By the thread itself, before
-    /// `begin_park`; it counts after it.
+    /// `begin_wait`; it counts after it.
     #[inline(always)]
     pub fn announce(&self, count: u32) {
-        // Relaxed: `begin_park` releases it.
+        // Relaxed: `begin_wait` releases it.
         self.0.store(count, Ordering::Relaxed);
     }
 
@@ -56,7 +56,7 @@ impl Want {
     /// them.
     #[inline]
     pub fn due(&self, state: &StateWord, count: u32) -> Option<Due> {
-        let word = state.look();
+        let word = state.observe();
         // Relaxed: the look acquired the announcement of the wait that it saw.
         let is_due = word.is_waiting() && count >= self.0.load(Ordering::Relaxed);
         is_due.then(|| Due { generation: word.generation(), ticket: word.ticket() })

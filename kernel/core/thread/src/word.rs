@@ -17,11 +17,11 @@
 //! | New | its creator | being made up |
 //! | Runnable | the CPU that made it so, until it is published in one place; then that place | in memory |
 //! | Running | the CPU it runs on | in that CPU |
-//! | Parking | the CPU whose stack it still is, then the next context there | on the way |
-//! | Parked | nobody: the first waker or killer takes it | in memory |
+//! | AboutToWait | the CPU whose stack it still is, then the next context there | on the way |
+//! | Waiting | nobody: the first waker or killer takes it | in memory |
 //! | Dead | the CPU that made it so, until it is finalised | none |
 //!
-//! KILL is sticky until the record is recycled. PENDING exists in Parking only. Parked never
+//! KILL is sticky until the record is recycled. PENDING exists in AboutToWait only. Waiting never
 //! carries either: they keep it from being entered, and setting KILL there claims the thread.
 //!
 //! INSIDE is the thread's own: it gives way at a preemption point of the kernel, in the middle of
@@ -50,9 +50,9 @@ pub enum State {
     /// On a CPU.
     Running = 3,
     /// Still on its own stack, about to wait.
-    Parking = 4,
+    AboutToWait = 4,
     /// Waiting, off every stack.
-    Parked = 5,
+    Waiting = 5,
     /// Ended; its record waits to be finalised and recycled.
     Dead = 6,
     /// The record has used up its generations and is never used again.
@@ -138,10 +138,10 @@ pub enum KillVerdict {
 /// What a thread that wants to wait does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum ParkVerdict {
+pub enum WaitVerdict {
     /// Register the wait under this ticket, look at the condition again, then switch away and
-    /// let the next context commit, or call `cancel_park`.
-    Parking(Ticket),
+    /// let the next context commit, or call `cancel_wait`.
+    AboutToWait(Ticket),
     /// It has been killed: do not wait, switch away for the last time.
     Die,
 }
@@ -161,7 +161,7 @@ pub enum ResumeVerdict {
 #[must_use]
 pub enum CommitVerdict {
     /// The thread waits. Touch nothing of it any more: it may be running elsewhere.
-    Parked,
+    Waits,
     /// A wake came first: put it into one queue, once.
     Enqueue,
     /// A kill came first: finalise it.
@@ -242,8 +242,8 @@ impl Word {
             1 => State::New,
             2 => State::Runnable,
             3 => State::Running,
-            4 => State::Parking,
-            5 => State::Parked,
+            4 => State::AboutToWait,
+            5 => State::Waiting,
             6 => State::Dead,
             _ => State::Retired,
         }
@@ -288,9 +288,9 @@ impl Word {
     /// Whether it waits, or is about to and nothing has ended the wait yet.
     #[inline]
     pub const fn is_waiting(self) -> bool {
-        let (parking, parked) = (State::Parking as u64, State::Parked as u64);
+        let (about_to_wait, waiting) = (State::AboutToWait as u64, State::Waiting as u64);
         let now = self.0 & (STATE_MASK | PENDING);
-        now == parking || now == parked
+        now == about_to_wait || now == waiting
     }
 
     #[inline]
@@ -359,15 +359,15 @@ impl Word {
         Ok((self.with_state(State::Runnable), RequeueVerdict::Enqueue))
     }
 
-    /// Running → Parking with the next ticket; stays Running if it was killed.
+    /// Running → AboutToWait with the next ticket; stays Running if it was killed.
     #[inline]
-    pub fn begin_park(self) -> Result<(Self, ParkVerdict), Misuse> {
+    pub fn begin_wait(self) -> Result<(Self, WaitVerdict), Misuse> {
         self.owned_in(State::Running)?;
         if self.is_killed() {
-            return Ok((self, ParkVerdict::Die));
+            return Ok((self, WaitVerdict::Die));
         }
-        let next = self.with_ticket_after(State::Parking);
-        Ok((next, ParkVerdict::Parking(next.ticket())))
+        let next = self.with_ticket_after(State::AboutToWait);
+        Ok((next, WaitVerdict::AboutToWait(next.ticket())))
     }
 
     /// In another state, with the next ticket and no marks.
@@ -377,73 +377,73 @@ impl Word {
         Self(self.0 & GENERATION_FIELD | ticket | state as u64)
     }
 
-    /// Running → Parking with the next ticket, if nobody has killed it: what
-    /// [`begin_park`](Self::begin_park) does of a thread that goes on living.
+    /// Running → AboutToWait with the next ticket, if nobody has killed it: what
+    /// [`begin_wait`](Self::begin_wait) does of a thread that goes on living.
     #[inline(always)]
     pub const fn begins_at_once(self) -> Option<Self> {
         if self.0 & (STATE_MASK | KILL | PENDING) != State::Running as u64 {
             return None;
         }
-        Some(self.with_ticket_after(State::Parking))
+        Some(self.with_ticket_after(State::AboutToWait))
     }
 
-    /// Parking → Running.
+    /// AboutToWait → Running.
     #[inline]
-    pub fn cancel_park(self) -> Result<(Self, ResumeVerdict), Misuse> {
-        self.owned_in(State::Parking)?;
+    pub fn cancel_wait(self) -> Result<(Self, ResumeVerdict), Misuse> {
+        self.owned_in(State::AboutToWait)?;
         let verdict = if self.is_killed() { ResumeVerdict::Die } else { ResumeVerdict::Resume };
         Ok((self.with_state(State::Running), verdict))
     }
 
-    /// Parking → Parked, or → Runnable if a wake came first, or → Dead if a kill did.
+    /// AboutToWait → Waiting, or → Runnable if a wake came first, or → Dead if a kill did.
     #[inline]
-    pub fn commit_park(self) -> Result<(Self, CommitVerdict), Misuse> {
-        self.owned_in(State::Parking)?;
+    pub fn commit_wait(self) -> Result<(Self, CommitVerdict), Misuse> {
+        self.owned_in(State::AboutToWait)?;
         Ok(if self.is_killed() {
             (self.with_state(State::Dead), CommitVerdict::Finalise)
         } else if self.is_pending() {
             (self.with_state(State::Runnable), CommitVerdict::Enqueue)
         } else {
-            (self.with_state(State::Parked), CommitVerdict::Parked)
+            (self.with_state(State::Waiting), CommitVerdict::Waits)
         })
     }
 
-    /// Parking → Parked, if nothing came in between: what [`commit_park`](Self::commit_park) does of a
+    /// AboutToWait → Waiting, if nothing came in between: what [`commit_wait`](Self::commit_wait) does of a
     /// wait that is made.
     #[inline]
-    pub const fn parks_at_once(self) -> Option<Self> {
-        if self.0 & (STATE_MASK | KILL | PENDING) != State::Parking as u64 {
+    pub const fn waits_at_once(self) -> Option<Self> {
+        if self.0 & (STATE_MASK | KILL | PENDING) != State::AboutToWait as u64 {
             return None;
         }
-        Some(self.with_state(State::Parked))
+        Some(self.with_state(State::Waiting))
     }
 
-    /// Parked → Runnable, or marks a Parking thread; refused unless it is in that very wait.
+    /// Waiting → Runnable, or marks an AboutToWait thread; refused unless it is in that very wait.
     #[inline]
     pub fn wake(self, generation: u32, ticket: Ticket) -> Result<(Self, WakeVerdict), Stale> {
         if self.generation() != generation || self.ticket() != ticket {
             return Err(Stale);
         }
         match self.state() {
-            State::Parked => Ok((self.with_state(State::Runnable), WakeVerdict::Enqueue)),
-            State::Parking => Ok((Self(self.0 | PENDING), WakeVerdict::Noted)),
+            State::Waiting => Ok((self.with_state(State::Runnable), WakeVerdict::Enqueue)),
+            State::AboutToWait => Ok((Self(self.0 | PENDING), WakeVerdict::Noted)),
             _ => Err(Stale),
         }
     }
 
-    /// Parked → Running, for a waker that runs the thread itself, now and here; whichever wait it
+    /// Waiting → Running, for a waker that runs the thread itself, now and here; whichever wait it
     /// is in.
     #[inline]
     pub const fn claim(self, generation: u32) -> Result<Self, Stale> {
-        let parked = (generation as u64) << GENERATION_SHIFT | State::Parked as u64;
-        if self.0 & !TICKET_FIELD == parked {
+        let waiting = (generation as u64) << GENERATION_SHIFT | State::Waiting as u64;
+        if self.0 & !TICKET_FIELD == waiting {
             Ok(self.with_state(State::Running))
         } else {
             Err(Stale)
         }
     }
 
-    /// Sets KILL; a Parked thread becomes Runnable with it.
+    /// Sets KILL; a Waiting thread becomes Runnable with it.
     pub fn kill(self, generation: u32) -> Result<(Self, KillVerdict), Stale> {
         if self.generation() != generation {
             return Err(Stale);
@@ -452,9 +452,9 @@ impl Word {
         match self.state() {
             State::Free | State::Dead | State::Retired => Err(Stale),
             _ if self.is_killed() => Ok((self, KillVerdict::Already)),
-            State::Parked => Ok((killed.with_state(State::Runnable), KillVerdict::Enqueue)),
+            State::Waiting => Ok((killed.with_state(State::Runnable), KillVerdict::Enqueue)),
             State::Running => Ok((killed, KillVerdict::Interrupt)),
-            State::New | State::Runnable | State::Parking => Ok((killed, KillVerdict::Noted)),
+            State::New | State::Runnable | State::AboutToWait => Ok((killed, KillVerdict::Noted)),
         }
     }
 
@@ -485,10 +485,10 @@ impl Word {
             return Err("a thread is inside the kernel and not on its way through it");
         }
         match self.state() {
-            State::Parked if self.is_killed() => Err("a killed thread stayed parked"),
+            State::Waiting if self.is_killed() => Err("a killed thread stayed waiting"),
             State::Free | State::Retired if self.is_killed() => Err("a kill outlived its thread"),
-            State::Parking => Ok(()),
-            _ if self.is_pending() => Err("a pending wake outside Parking"),
+            State::AboutToWait => Ok(()),
+            _ if self.is_pending() => Err("a pending wake outside AboutToWait"),
             State::Free | State::Retired => Ok(()),
             _ if self.generation() == 0 => Err("a thread with generation 0"),
             _ => Ok(()),

@@ -17,11 +17,11 @@ const COLUMNS: [&str; 16] = [
     "RunnableK",
     "Running",
     "RunningK",
-    "Parking",
-    "ParkingK",
-    "ParkingP",
-    "ParkingKP",
-    "Parked",
+    "AboutToWait",
+    "AboutToWaitK",
+    "AboutToWaitP",
+    "AboutToWaitKP",
+    "Waiting",
     "RunnableI",
     "RunnableKI",
     "RunningI",
@@ -36,8 +36,8 @@ fn word(name: &str) -> Word {
         ("New", State::New),
         ("Runnable", State::Runnable),
         ("Running", State::Running),
-        ("Parking", State::Parking),
-        ("Parked", State::Parked),
+        ("AboutToWait", State::AboutToWait),
+        ("Waiting", State::Waiting),
         ("Dead", State::Dead),
         ("Retired", State::Retired),
     ]
@@ -129,23 +129,23 @@ const TABLE: &[Event] = &[
         ".", ".", ".", ".", ".", "Running", "RunningK", ".", ".", ".", ".", ".",
         ".", ".", "Running", "RunningK",
         ".", ".", "."]),
-    ("begin_park", |w| said(w.begin_park()), &[
-        ".", ".", ".", ".", ".", "Parking Parking(Ticket(42))", "RunningK Die", ".", ".", ".", ".", ".",
-        ".", ".", "Parking Parking(Ticket(42))", "RunningKI Die",
+    ("begin_wait", |w| said(w.begin_wait()), &[
+        ".", ".", ".", ".", ".", "AboutToWait AboutToWait(Ticket(42))", "RunningK Die", ".", ".", ".", ".", ".",
+        ".", ".", "AboutToWait AboutToWait(Ticket(42))", "RunningKI Die",
         ".", ".", "."]),
-    ("cancel_park", |w| said(w.cancel_park()), &[
+    ("cancel_wait", |w| said(w.cancel_wait()), &[
         ".", ".", ".", ".", ".", ".", ".",
         "Running Resume", "RunningK Die", "Running Resume", "RunningK Die", ".",
         ".", ".", ".", ".",
         ".", ".", "."]),
-    ("commit_park", |w| said(w.commit_park()), &[
+    ("commit_wait", |w| said(w.commit_wait()), &[
         ".", ".", ".", ".", ".", ".", ".",
-        "Parked Parked", "DeadK Finalise", "Runnable Enqueue", "DeadK Finalise", ".",
+        "Waiting Waits", "DeadK Finalise", "Runnable Enqueue", "DeadK Finalise", ".",
         ".", ".", ".", ".",
         ".", ".", "."]),
     ("wake", |w| said(w.wake(GENERATION, Ticket::new(TICKET))), &[
         ".", ".", ".", ".", ".", ".", ".",
-        "ParkingP Noted", "ParkingKP Noted", "ParkingP Noted", "ParkingKP Noted", "Runnable Enqueue",
+        "AboutToWaitP Noted", "AboutToWaitKP Noted", "AboutToWaitP Noted", "AboutToWaitKP Noted", "Runnable Enqueue",
         ".", ".", ".", ".",
         ".", ".", "."]),
     ("wake of an earlier wait", |w| said(w.wake(GENERATION, Ticket::new(TICKET - 1))), &[
@@ -167,7 +167,7 @@ const TABLE: &[Event] = &[
     ("kill", |w| said(w.kill(GENERATION)), &[
         ".", "NewK Noted", "NewK Already", "RunnableK Noted", "RunnableK Already",
         "RunningK Interrupt", "RunningK Already",
-        "ParkingK Noted", "ParkingK Already", "ParkingKP Noted", "ParkingKP Already",
+        "AboutToWaitK Noted", "AboutToWaitK Already", "AboutToWaitKP Noted", "AboutToWaitKP Already",
         "RunnableK Enqueue",
         "RunnableKI Noted", "RunnableKI Already", "RunningKI Interrupt", "RunningKI Already",
         ".", ".", "."]),
@@ -196,7 +196,7 @@ fn every_event_in_every_state() {
             let result = apply(before);
             if let Ok((next, _)) = &result {
                 let generation = if *event == "create" { GENERATION + 1 } else { GENERATION };
-                let ticket = if next.state() == State::Parking && *event == "begin_park" {
+                let ticket = if next.state() == State::AboutToWait && *event == "begin_wait" {
                     TICKET + 1
                 } else {
                     TICKET
@@ -226,9 +226,9 @@ fn the_shared_word_agrees_with_the_table() {
         ("requeue", |w| text(w.requeue())),
         ("pause", |w| text(w.pause()).map(|_| String::new())),
         ("resume", |w| text(w.resume()).map(|_| String::new())),
-        ("begin_park", |w| text(w.begin_park())),
-        ("cancel_park", |w| text(w.cancel_park())),
-        ("commit_park", |w| text(w.commit_park())),
+        ("begin_wait", |w| text(w.begin_wait())),
+        ("cancel_wait", |w| text(w.cancel_wait())),
+        ("commit_wait", |w| text(w.commit_wait())),
         ("wake", |w| text(w.wake(GENERATION, Ticket::new(TICKET)))),
         ("claim", |w| text(w.claim_if(GENERATION, || true)).map(|_| String::new())),
         ("kill", |w| text(w.kill(GENERATION))),
@@ -274,9 +274,9 @@ fn zeroed_memory_is_a_free_record_and_generation_zero_is_never_given_out() {
 #[test]
 fn tickets_wrap_without_touching_their_neighbours() {
     let full = Word::compose(State::Running, 5, Ticket::new(u32::MAX), false, false);
-    let (next, verdict) = full.begin_park().unwrap();
-    assert_eq!(verdict, ParkVerdict::Parking(Ticket::new(0)));
-    assert_eq!((next.generation(), next.state()), (5, State::Parking));
+    let (next, verdict) = full.begin_wait().unwrap();
+    assert_eq!(verdict, WaitVerdict::AboutToWait(Ticket::new(0)));
+    assert_eq!((next.generation(), next.state()), (5, State::AboutToWait));
     next.check_invariants().unwrap();
 }
 
@@ -287,9 +287,9 @@ fn pb13_a_reused_record_hears_nothing_meant_for_its_predecessor() {
     let first = shared.create().unwrap();
     shared.start().unwrap();
     assert_eq!(shared.dispatch(first), Ok(DispatchVerdict::Run));
-    let Ok(ParkVerdict::Parking(ticket)) = shared.begin_park() else { panic!() };
+    let Ok(WaitVerdict::AboutToWait(ticket)) = shared.begin_wait() else { panic!() };
     assert_eq!(shared.kill(first), Ok(KillVerdict::Noted));
-    assert_eq!(shared.commit_park(), Ok(CommitVerdict::Finalise));
+    assert_eq!(shared.commit_wait(), Ok(CommitVerdict::Finalise));
     assert_eq!(shared.recycle(), Ok(RecycleVerdict::Free));
     let second = shared.create().unwrap();
     assert_ne!(first, second);

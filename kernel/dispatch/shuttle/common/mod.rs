@@ -7,7 +7,7 @@ use abi_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::
 use abi_sync::thread;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::{AnyPolicy, PolicyKind, QUANTUM_NS, Share};
-use core_thread::{ParkVerdict, ResumeVerdict, StateWord, ThreadKey};
+use core_thread::{ResumeVerdict, StateWord, ThreadKey, WaitVerdict};
 use kernel_dispatch::{self as dispatch, After, Cpu, Defect, Here, Machine, Record, Saw, WayOut};
 use smp_ipi::{IdleSet, Requests};
 use smp_rq::{Node, RunQueue};
@@ -213,9 +213,9 @@ impl Model {
 
     /// The thread announces a wait; whether it has to wait: it may have a token, or be dead.
     fn announce(self, slot: &'static Slot) -> bool {
-        match slot.word.begin_park().unwrap() {
-            ParkVerdict::Parking(_) => {}
-            ParkVerdict::Die => {
+        match slot.word.begin_wait().unwrap() {
+            WaitVerdict::AboutToWait(_) => {}
+            WaitVerdict::Die => {
                 dispatch::end(self, slot);
                 return false;
             }
@@ -223,7 +223,7 @@ impl Model {
         if !Self::take(slot) {
             return true;
         }
-        match slot.word.cancel_park().unwrap() {
+        match slot.word.cancel_wait().unwrap() {
             ResumeVerdict::Resume => {}
             ResumeVerdict::Die => dispatch::end(self, slot),
         }
@@ -234,7 +234,7 @@ impl Model {
     fn wake(self, whom: usize, directly: bool) {
         let slot = &self.0.slots[whom];
         slot.tokens.fetch_add(1, SeqCst);
-        let word = slot.word.look();
+        let word = slot.word.observe();
         if word.is_waiting() {
             dispatch::wake(self, slot, word.generation(), word.ticket(), directly);
         }
@@ -248,9 +248,9 @@ impl Model {
             return;
         }
         peer.tokens.fetch_add(1, SeqCst);
-        match slot.word.begin_park().unwrap() {
-            ParkVerdict::Parking(_) => {}
-            ParkVerdict::Die => {
+        match slot.word.begin_wait().unwrap() {
+            WaitVerdict::AboutToWait(_) => {}
+            WaitVerdict::Die => {
                 dispatch::give_back(self, peer);
                 return dispatch::end(self, slot);
             }
@@ -258,7 +258,7 @@ impl Model {
         slot.steps.lock().unwrap().push(Step::Wait);
         if slot.tokens.load(SeqCst) != 0 {
             dispatch::give_back(self, peer);
-            if slot.word.cancel_park().unwrap() == ResumeVerdict::Die {
+            if slot.word.cancel_wait().unwrap() == ResumeVerdict::Die {
                 dispatch::end(self, slot);
             }
             return;

@@ -3,7 +3,7 @@
 use core_cap::{Cap, GrantEntry, Grants, Mode, Request, Slot, Table};
 use core_endpoint::{Call, CallVerdict, Endpoint, Limits, Record, Service};
 use core_park::{Bucket, Key, Waiter};
-use core_thread::{Lifecycle, ParkVerdict, State, StateWord, ThreadKey, Ticket, Word};
+use core_thread::{Lifecycle, State, StateWord, ThreadKey, Ticket, WaitVerdict, Word};
 use core_timer::{DeadlineQueue, Timer};
 use std::hint::black_box;
 
@@ -27,12 +27,12 @@ fn thread(bench: &Bench) {
     let running = Word::compose(State::Running, 1, Ticket::new(0), false, false);
     let word = StateWord::starting_at(running);
     bench.run("thread: about to wait, and not", |_| {
-        let _ = black_box(word.begin_park().unwrap());
-        let _ = black_box(word.cancel_park().unwrap());
+        let _ = black_box(word.begin_wait().unwrap());
+        let _ = black_box(word.cancel_wait().unwrap());
     });
     bench.run("thread: wait, wake, run", |_| {
-        let Ok(ParkVerdict::Parking(ticket)) = word.begin_park() else { panic!("it runs") };
-        let _ = black_box(word.commit_park().unwrap());
+        let Ok(WaitVerdict::AboutToWait(ticket)) = word.begin_wait() else { panic!("it runs") };
+        let _ = black_box(word.commit_wait().unwrap());
         let _ = black_box(word.wake(1, ticket).unwrap());
         let _ = black_box(word.dispatch(1).unwrap());
     });

@@ -44,7 +44,7 @@ fn queue(bench: &Bench, kind: PolicyKind, threads: u64) {
     bench.run(&format!("sched ({kind}): requeue and choose beside {threads}"), |_| {
         now_ns += STEP_NS;
         let mut guard = queue.lock();
-        if let Some(current) = guard.look().current() {
+        if let Some(current) = guard.view().current() {
             let requeued =
                 guard.with(current.0, |q, i, e| q.requeue(i, e, Requeue::Preempted, now_ns));
             let _ = black_box(requeued.unwrap());

@@ -14,9 +14,9 @@ impl Protocol for TwoVariables {
     }
     fn begin(&self) -> Ticket {
         let word = Word::from_bits(self.word.load(SeqCst));
-        let (next, verdict) = word.begin_park().unwrap();
+        let (next, verdict) = word.begin_wait().unwrap();
         self.word.store(next.to_bits(), SeqCst);
-        let ParkVerdict::Parking(ticket) = verdict else { panic!() };
+        let WaitVerdict::AboutToWait(ticket) = verdict else { panic!() };
         ticket
     }
     fn cancel(&self) {
@@ -29,18 +29,18 @@ impl Protocol for TwoVariables {
             self.word.store(runnable.to_bits(), SeqCst);
             return CommitVerdict::Enqueue;
         }
-        let (next, verdict) = word.commit_park().unwrap();
+        let (next, verdict) = word.commit_wait().unwrap();
         self.word.store(next.to_bits(), SeqCst);
         verdict
     }
     fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
         let word = Word::from_bits(self.word.load(SeqCst));
         match word.state() {
-            State::Parking => {
+            State::AboutToWait => {
                 self.pending.store(true, SeqCst);
                 Ok(WakeVerdict::Noted)
             }
-            State::Parked => {
+            State::Waiting => {
                 let (next, verdict) = word.wake(GENERATION, ticket)?;
                 self.word
                     .compare_exchange(word.to_bits(), next.to_bits(), SeqCst, SeqCst)
@@ -55,7 +55,7 @@ impl Protocol for TwoVariables {
         word.dispatch(GENERATION).is_ok()
     }
     fn is_parked(&self) -> bool {
-        Word::from_bits(self.word.load(SeqCst)).state() == State::Parked
+        Word::from_bits(self.word.load(SeqCst)).state() == State::Waiting
     }
 }
 
@@ -114,14 +114,14 @@ impl Protocol for LoadThenStore {
         Self(AtomicU64::new(running().to_bits()))
     }
     fn begin(&self) -> Ticket {
-        let Ok(ParkVerdict::Parking(ticket)) = self.step(Word::begin_park) else { panic!() };
+        let Ok(WaitVerdict::AboutToWait(ticket)) = self.step(Word::begin_wait) else { panic!() };
         ticket
     }
     fn cancel(&self) {
-        let _ = self.step(Word::cancel_park);
+        let _ = self.step(Word::cancel_wait);
     }
     fn commit(&self) -> CommitVerdict {
-        self.step(Word::commit_park).unwrap_or(CommitVerdict::Parked)
+        self.step(Word::commit_wait).unwrap_or(CommitVerdict::Waits)
     }
     fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
         self.step(|word| word.wake(GENERATION, ticket))
@@ -131,7 +131,7 @@ impl Protocol for LoadThenStore {
         true
     }
     fn is_parked(&self) -> bool {
-        Word::from_bits(self.0.load(SeqCst)).state() == State::Parked
+        Word::from_bits(self.0.load(SeqCst)).state() == State::Waiting
     }
 }
 
@@ -155,7 +155,7 @@ fn mutant_load_then_store_enqueues_twice() {
 mutant!(WakesByStore {
     fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
         let seen = self.0.load();
-        if seen.state() != State::Parked {
+        if seen.state() != State::Waiting {
             return Protocol::wake(&self.0, ticket);
         }
         let (next, verdict) = seen.wake(GENERATION, ticket)?;
@@ -209,14 +209,14 @@ impl Protocol for Unordered {
         Self(AtomicU64::new(running().to_bits()))
     }
     fn begin(&self) -> Ticket {
-        let Ok(ParkVerdict::Parking(ticket)) = self.step(Word::begin_park) else { panic!() };
+        let Ok(WaitVerdict::AboutToWait(ticket)) = self.step(Word::begin_wait) else { panic!() };
         ticket
     }
     fn cancel(&self) {
-        let _ = self.step(Word::cancel_park);
+        let _ = self.step(Word::cancel_wait);
     }
     fn commit(&self) -> CommitVerdict {
-        self.step(Word::commit_park).unwrap()
+        self.step(Word::commit_wait).unwrap()
     }
     fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
         self.step(|word| word.wake(GENERATION, ticket))
@@ -225,7 +225,7 @@ impl Protocol for Unordered {
         self.step(|word| word.dispatch(GENERATION)).is_ok()
     }
     fn is_parked(&self) -> bool {
-        Word::from_bits(self.0.load(Relaxed)).state() == State::Parked
+        Word::from_bits(self.0.load(Relaxed)).state() == State::Waiting
     }
 }
 

@@ -5,7 +5,7 @@
 //! completion queue has. Each mutant is a protocol with one step done wrongly; its test expects
 //! the model to find the named failure.
 
-#[path = "park/mutants.rs"]
+#[path = "wait/mutants.rs"]
 mod mutants;
 
 use abi_sync::explore;
@@ -38,14 +38,14 @@ impl Protocol for StateWord {
         Self::starting_at(running())
     }
     fn begin(&self) -> Ticket {
-        let Ok(ParkVerdict::Parking(ticket)) = self.begin_park() else { panic!("not running") };
+        let Ok(WaitVerdict::AboutToWait(ticket)) = self.begin_wait() else { panic!("not running") };
         ticket
     }
     fn cancel(&self) {
-        assert_eq!(self.cancel_park(), Ok(ResumeVerdict::Resume));
+        assert_eq!(self.cancel_wait(), Ok(ResumeVerdict::Resume));
     }
     fn commit(&self) -> CommitVerdict {
-        self.commit_park().expect("only CPU A commits")
+        self.commit_wait().expect("only CPU A commits")
     }
     fn wake(&self, ticket: Ticket) -> Result<WakeVerdict, Stale> {
         self.wake(GENERATION, ticket)
@@ -54,7 +54,7 @@ impl Protocol for StateWord {
         self.dispatch(GENERATION) == Ok(DispatchVerdict::Run)
     }
     fn is_parked(&self) -> bool {
-        self.load().state() == State::Parked
+        self.load().state() == State::Waiting
     }
 }
 
@@ -111,7 +111,7 @@ impl<P: Protocol> World<P> {
 
     fn committed(&self) {
         match self.protocol.commit() {
-            CommitVerdict::Parked => {}
+            CommitVerdict::Waits => {}
             CommitVerdict::Enqueue => self.enqueue_and_run(),
             CommitVerdict::Finalise => panic!("nobody killed it"),
         }
