@@ -294,6 +294,7 @@ PROOFS = {
         "//kernel/dispatch:kernel_dispatch_interleavings",
         "//test/sim:test_sim_seeds",
         "//test/qemu/ipc:ipc_4r_release",
+        "//test/qemu/sched:sched_qemu_2d_checked",
     ],
     "I4": [
         "//test/qemu/ipc:ipc_1d_checked",
