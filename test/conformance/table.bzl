@@ -107,6 +107,9 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
         "//test/qemu/ipc:ipc_4r_checked",
+        "//kernel/core/endpoint:core_endpoint_cases",
+        "//test/qemu/ipc:ipc_1d_checked",
+        "//test/qemu/ipc:ipc_4r_release",
     ],
     "B16": ["//test/qemu/ring:ring_1d_checked"],
     "B17": [
@@ -231,8 +234,12 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//kernel/smp/park:smp_park_meet",
+        "//kernel/dispatch:kernel_dispatch_interleavings",
     ],
-    "T11": ["//test/qemu/threads:threads_qemu_4r_release"],
+    "T11": [
+        "//test/qemu/threads:threads_qemu_4r_release",
+        "//kernel/dispatch:kernel_dispatch_interleavings",
+    ],
     "T12": ["//test/qemu/threads:threads_qemu_4r_checked"],
     "T13": [
         "//kernel/core/elf:core_elf_test",
@@ -282,7 +289,13 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_table",
         "//test/qemu/ipc:ipc_1d_checked",
     ],
-    "I3": ["//test/qemu/ipc:ipc_1d_checked"],
+    "I3": [
+        "//test/qemu/ipc:ipc_1d_checked",
+        "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//test/sim:test_sim_seeds",
+        "//test/qemu/ipc:ipc_4r_release",
+        "//test/qemu/sched:sched_qemu_2d_checked",
+    ],
     "I4": [
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
@@ -341,12 +354,16 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_one_owner",
         "//test/sim:test_sim_seeds",
         "//test/sim:test_sim_planted",
+        "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//test/qemu/threads:threads_qemu_4r_checked",
     ],
     "S9": [
         "//kernel/smp/ipi:smp_ipi_wake",
         "//kernel/core/sched:core_sched_test",
         "//test/sim:test_sim_planted",
         "//test/qemu/sched:sched_qemu_2d_checked",
+        "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//test/qemu/sched:sched_qemu_4r_checked",
     ],
     "S12": [
         "//kernel/smp/rq:smp_rq_fairness",
@@ -370,6 +387,8 @@ PROOFS = {
     "S21": [
         "//test/sim:test_sim_fairness",
         "//test/qemu/sched:sched_qemu_2d_checked",
+        "//test/sim:test_sim_seeds",
+        "//test/qemu/sched:sched_qemu_4r_release",
     ],
     "M1": [
         "//test/qemu/sched:sched_many_32r",
@@ -379,6 +398,7 @@ PROOFS = {
     "M5": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
+        "//test/qemu/threads:threads_qemu_1d_checked",
     ],
     "M6": [
         "//kernel/core/tlb:core_tlb_exhaustive",
@@ -592,6 +612,12 @@ PROOFS = {
     "Q6": [
         "//test/rules/house:unsafe_is_refused_in_a_core",
         "//test/rules/house:unsafe_needs_a_reason_in_arch",
+    ],
+    # The scheduler's driver; operations, processes and the reaper are not host crates.
+    "Q7": [
+        "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//test/sim:test_sim_seeds",
+        "//test/sim:test_sim_planted",
     ],
     "Q8": [
         "//test/conformance:accepted",

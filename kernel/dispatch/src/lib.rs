@@ -5,7 +5,7 @@
 //! who owns a thread in `core_thread`. What is *done* to the machine is done behind [`Machine`]. Between
 //! the two stands the order of things, which is where lost wakes and stacks used twice come from; it is
 //! written here and nowhere else. The kernel implements [`Machine`] over CPUs, the simulator
-//! (`test/sim`) over events, the models over threads of a model checker.
+//! (`test/sim`) over events, the models over threads of a model checker. Decided in ADR 184.
 //!
 //! * `machine.rs`: what a machine owes the driver.
 //! * `wake.rs`: threads become runnable: where they go, and who is told.

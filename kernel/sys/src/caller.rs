@@ -4,7 +4,7 @@
 //! request, and answers a [`Finish`]. Either the dispatcher completes it then, in one place
 //! ([`Caller::finish`]), or the credit lies in a cell of the caller's and another thread, a deadline or a
 //! device completes it later. An operation that is refused gives its credit back with the status; there
-//! is no other credit.
+//! is no other credit (ADR 206).
 
 use crate::deadlines;
 use crate::party::Party;

@@ -140,7 +140,7 @@ pub fn look_at_console(delay_ns: u64) -> bool {
 /// Arms a timer on this CPU.
 pub fn start(timer: u32, deadline_ns: u64) {
     let me = sched::here();
-    let armed = me.own().timers.lock().arm(the().timers, timer, deadline_ns, None);
+    let armed = me.own().timers.lock().arm(the().timers, timer, deadline_ns);
     match armed {
         Ok(Armed { is_nearest: true }) => sched::arm(deadline_ns),
         Ok(_) => {}

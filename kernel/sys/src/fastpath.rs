@@ -1,10 +1,10 @@
 //! IPC in one go: a CALL whose server waits, or a RETURN that waits for the next call.
 //!
 //! What the general path does in steps, for the one case that matters most: the ring holds one SQE,
-//! its message is inline on both sides, the peer waits in `cap_enter` and belongs to this CPU. The
-//! same core functions decide; everything is looked at before anything is changed, and whatever is not
-//! as expected leaves the SQE where it is for the general path. `fastpath=off` on the command line
-//! lets rings find no such SQE; a test compares both.
+//! its message is inline on both sides, and the peer waits in `cap_enter`. A peer that belongs to another
+//! CPU is brought to this one. The same core functions decide; everything is looked at before anything
+//! is changed, and whatever is not as expected leaves the SQE where it is for the general path.
+//! `fastpath=off` on the command line lets rings find no such SQE; a test compares both.
 //!
 //! The order: the service's lock, the claim of the peer's wait. From the claim on nothing can fail. Then
 //! the SQE is consumed, the record changes hands, the message is copied from ring to ring under the

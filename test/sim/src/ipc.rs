@@ -238,7 +238,7 @@ impl<P: Policy + 'static> Sim<P> {
                 if let Some(queue) = timer.queue() {
                     let said =
                         self.with(|w| w.deadlines[queue as usize].cancel(&self.0.timers, slot));
-                    let _ = self.must("cancelling a dead thread's timer", said);
+                    self.must("cancelling a dead thread's timer", said);
                 }
             }
             Wait::Call { service, key } => {

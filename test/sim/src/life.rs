@@ -77,7 +77,7 @@ impl<P: Policy + 'static> Sim<P> {
         let at_ns = self.now_ns() + ns;
         let said = self.with(|w| {
             w.thread(slot).wait = Wait::Timer;
-            w.deadlines[cpu].arm(&self.0.timers, slot, at_ns, None)
+            w.deadlines[cpu].arm(&self.0.timers, slot, at_ns)
         });
         if self.must("arming a timer", said).is_nearest {
             self.arm(&Here::now(self), self.now_ns(), at_ns);

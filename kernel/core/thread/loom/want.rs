@@ -1,8 +1,8 @@
 //! Completions against a wait for some of them, without a lock between thread and posters.
 //!
-//! CPU A runs the thread: it announces how many it wants, begins to park, counts, and parks. The
+//! CPU A runs the thread: it announces how many it wants, begins to wait, counts, and waits. The
 //! posters are other CPUs; among themselves a lock keeps them apart, as a completion queue's does.
-//! No interleaving leaves the thread parked with what it wanted there. Each mutant does one step of
+//! No interleaving leaves the thread waiting with what it wanted there. Each mutant does one step of
 //! the protocol wrongly.
 
 use abi_sync::explore;
@@ -21,7 +21,7 @@ enum Mutant {
     PlainLook,
     /// The number is announced after the wait has begun.
     LateNumber,
-    /// The thread counts before it begins to park, and not again.
+    /// The thread counts before it begins to wait, and not again.
     EarlyCount,
     /// The poster claims a thread that wants more than one.
     ClaimsAny,

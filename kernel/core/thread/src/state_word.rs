@@ -185,7 +185,7 @@ impl StateWord {
         self.transition(|word| word.wake(generation, ticket))
     }
 
-    /// Ends a wait and takes the thread to run it on this CPU, now. Refused unless it is parked and
+    /// Ends a wait and takes the thread to run it on this CPU, now. Refused unless it waits and
     /// `suits` says so of its wait, and not tried twice: the caller then wakes it in the ordinary way.
     #[inline(always)]
     pub fn claim_if(&self, generation: u32, suits: impl FnOnce() -> bool) -> Result<(), Stale> {

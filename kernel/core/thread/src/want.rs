@@ -1,6 +1,6 @@
 //! How many completions a thread waits for, beside its state word.
 //!
-//! The thread announces a number, begins to park, and counts again; the poster of a completion looks at
+//! The thread announces a number, begins to wait, and counts again; the poster of a completion looks at
 //! the state word, then at the number. No lock orders the two. The state word does: `begin_wait` and
 //! [`observe`](StateWord::observe) both write it, so one of them comes first. If it is the look, the thread
 //! sees the completion when it counts; if it is the announcement, the poster sees the wait, and the
@@ -62,7 +62,7 @@ impl Want {
         is_due.then(|| Due { generation: word.generation(), ticket: word.ticket() })
     }
 
-    /// Takes a thread that is parked for one completion, to run it here and now: its caller posts
+    /// Takes a thread that waits for one completion, to run it here and now: its caller posts
     /// one. Refused if it is anything else; it is then woken in the ordinary way.
     #[inline(always)]
     pub fn claim_one(&self, state: &StateWord, generation: u32) -> Result<(), Stale> {

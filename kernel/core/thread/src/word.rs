@@ -124,7 +124,7 @@ pub enum WakeVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum KillVerdict {
-    /// The thread was parked and is the killer's: put it into one queue, once; it dies when
+    /// The thread waited and is the killer's: put it into one queue, once; it dies when
     /// picked.
     Enqueue,
     /// It is running: interrupt its CPU, so that it dies on its way back to user mode.

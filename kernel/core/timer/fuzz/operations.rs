@@ -2,18 +2,16 @@
 //! expires is what a sorted list says, never early and once.
 #![no_main]
 
-use core_timer::{DeadlineQueue, Quota, Timer};
+use core_timer::{DeadlineQueue, Timer};
 use libfuzzer_sys::fuzz_target;
 
 const TIMERS: u32 = 24;
-const QUOTA: u32 = 6;
 
 fuzz_target!(|input: &[u8]| {
     let timers: Vec<Timer> = (0..TIMERS).map(|_| Timer::new()).collect();
     let mut queue = DeadlineQueue::new(1);
-    let quota = Quota::new(QUOTA);
-    // (deadline, arrival, who, charged)
-    let mut model: Vec<(u64, usize, u32, bool)> = Vec::new();
+    // (deadline, arrival, who)
+    let mut model: Vec<(u64, usize, u32)> = Vec::new();
     let mut now_ns = 0_u64;
     for (arrival, step) in input.chunks_exact(3).enumerate() {
         let [what, who, when] = [step[0], step[1], step[2]];
@@ -22,27 +20,20 @@ fuzz_target!(|input: &[u8]| {
         match what % 4 {
             0 | 1 => {
                 let deadline_ns = now_ns.saturating_add(u64::from(when));
-                let charged = what & 4 != 0;
-                let armed = queue.arm(&timers, who, deadline_ns, charged.then_some(&quota));
-                let used = model.iter().filter(|timer| timer.3).count() as u32;
+                let armed = queue.arm(&timers, who, deadline_ns);
                 let waits = model.iter().any(|timer| timer.2 == who);
-                let refused = who >= TIMERS || waits || (charged && used == QUOTA);
+                let refused = who >= TIMERS || waits;
                 assert_eq!(armed.is_err(), refused);
                 if refused {
                     assert_eq!(queue, before);
                 } else {
-                    model.push((deadline_ns, arrival, who, charged));
+                    model.push((deadline_ns, arrival, who));
                 }
             }
             2 => {
                 let at = model.iter().position(|timer| timer.2 == who);
                 match (queue.cancel(&timers, who), at.map(|at| model.remove(at))) {
-                    (Ok(cancelled), Some(timer)) => {
-                        assert_eq!(cancelled.charged, timer.3);
-                        if timer.3 {
-                            quota.give_back();
-                        }
-                    }
+                    (Ok(()), Some(_)) => {}
                     (Err(_), None) => assert_eq!(queue, before),
                     (got, expected) => panic!("{got:?} where {expected:?} was armed"),
                 }
@@ -55,15 +46,11 @@ fuzz_target!(|input: &[u8]| {
                     assert_eq!(expired.map(|e| (e.deadline_ns, e.index)), due.map(|d| (d.0, d.2)));
                     if let Some(timer) = due {
                         model.retain(|other| *other != timer);
-                        if timer.3 {
-                            quota.give_back();
-                        }
                     }
                 }
             }
         }
         queue.check_invariants(&timers).unwrap();
         assert_eq!(queue.len() as usize, model.len());
-        assert_eq!(quota.used_and_limit().0 as usize, model.iter().filter(|t| t.3).count());
     }
 });

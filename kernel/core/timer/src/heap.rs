@@ -3,8 +3,8 @@
 //! Timers keep their identity: it is links that are exchanged, never contents. The way to the
 //! n-th place of a complete tree is spelled by the bits of n below its highest.
 
+use crate::Timer;
 use crate::timer::NONE;
-use crate::{Overloaded, Quota, Timer};
 
 /// Deadlines of one CPU. `timers` is the one table of cells all queues share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,14 +23,6 @@ pub struct Armed {
     pub is_nearest: bool,
 }
 
-/// A timer was taken out before it expired.
-#[must_use = "a charged timer's unit has to be given back"]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled {
-    /// A unit of the process's quota is to be given back.
-    pub charged: bool,
-}
-
 /// A timer whose deadline has come, out of the queue.
 #[must_use = "it expires only once"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +31,6 @@ pub struct Expired {
     pub index: u32,
     /// The deadline it was armed with; not later than the time that was asked about.
     pub deadline_ns: u64,
-    /// A unit of the process's quota is to be given back.
-    pub charged: bool,
 }
 
 /// A refusal; nothing changed.
@@ -52,17 +42,6 @@ pub enum Error {
     Armed,
     /// It is not armed in this queue.
     NotHere,
-    /// The process has as many armed as it may.
-    Overloaded {
-        /// Its limit.
-        limit: u32,
-    },
-}
-
-impl From<Overloaded> for Error {
-    fn from(overloaded: Overloaded) -> Self {
-        Self::Overloaded { limit: overloaded.limit }
-    }
 }
 
 impl DeadlineQueue {
@@ -71,24 +50,15 @@ impl DeadlineQueue {
         Self { number, root: NONE, len: 0, sequence: 0 }
     }
 
-    /// Arms a timer; with a quota it takes a unit of it.
+    /// Arms a timer that is armed nowhere.
     #[inline]
-    pub fn arm(
-        &mut self,
-        timers: &[Timer],
-        index: u32,
-        deadline_ns: u64,
-        quota: Option<&Quota>,
-    ) -> Result<Armed, Error> {
+    pub fn arm(&mut self, timers: &[Timer], index: u32, deadline_ns: u64) -> Result<Armed, Error> {
         let timer = timers.get(index as usize).ok_or(Error::NoSuchTimer)?;
         if timer.queue().is_some() {
             return Err(Error::Armed);
         }
-        if let Some(quota) = quota {
-            quota.take()?;
-        }
         self.sequence += 1;
-        timer.set(deadline_ns, self.sequence, quota.is_some());
+        timer.set(deadline_ns, self.sequence);
         timer.set_queue(Some(self.number));
         timer.left.set(NONE);
         timer.right.set(NONE);
@@ -107,13 +77,13 @@ impl DeadlineQueue {
 
     /// Takes a timer out before its time.
     #[inline]
-    pub fn cancel(&mut self, timers: &[Timer], index: u32) -> Result<Cancelled, Error> {
+    pub fn cancel(&mut self, timers: &[Timer], index: u32) -> Result<(), Error> {
         let timer = timers.get(index as usize).ok_or(Error::NoSuchTimer)?;
         if timer.queue() != Some(self.number) {
             return Err(Error::NotHere);
         }
         self.take_out(timers, index, timer);
-        Ok(Cancelled { charged: timer.is_charged() })
+        Ok(())
     }
 
     /// Takes out the nearest timer if its deadline has come.
@@ -126,7 +96,7 @@ impl DeadlineQueue {
             return None;
         }
         self.take_out(timers, index, timer);
-        Some(Expired { index, deadline_ns, charged: timer.is_charged() })
+        Some(Expired { index, deadline_ns })
     }
 
     /// The nearest deadline.

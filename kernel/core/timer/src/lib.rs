@@ -10,18 +10,16 @@
 //! - deadlines are absolute monotonic ns. A timer expires once, at the first look at or after
 //!   its deadline, never before; equal deadlines expire in the order they were armed;
 //! - a timer is armed in at most one queue. Taking it out (`pop_expired` or `cancel`) is
-//!   claiming it;
-//! - what a process may have armed is bounded by its [`Quota`], taken before the timer is armed
-//!   and given back by whoever takes it out; the timer remembers whether it holds a unit.
+//!   claiming it.
+//!
+//! Not in here: how many a process may have armed; that is its account's.
 //!
 //! Decided in ADR 63.
 #![cfg_attr(not(loom), no_std)]
 
 mod heap;
 mod invariants;
-mod quota;
 mod timer;
 
-pub use heap::{Armed, Cancelled, DeadlineQueue, Error, Expired};
-pub use quota::{Overloaded, Quota};
+pub use heap::{Armed, DeadlineQueue, Error, Expired};
 pub use timer::Timer;

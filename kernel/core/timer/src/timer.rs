@@ -29,8 +29,6 @@ pub struct Timer {
     pub(crate) right: Link,
     /// Number of the queue it is armed in, plus one; zero if in none.
     queue: Link,
-    /// 1 if a unit of its process's quota goes with it.
-    charged: Link,
     deadline_ns: AtomicU64,
     sequence: AtomicU64,
 }
@@ -44,7 +42,6 @@ macro_rules! constructor {
                 left: Link(AtomicU32::new(NONE)),
                 right: Link(AtomicU32::new(NONE)),
                 queue: Link(AtomicU32::new(0)),
-                charged: Link(AtomicU32::new(0)),
                 deadline_ns: AtomicU64::new(0),
                 sequence: AtomicU64::new(0),
             }
@@ -75,11 +72,6 @@ impl Timer {
     }
 
     #[inline]
-    pub(crate) fn is_charged(&self) -> bool {
-        self.charged.get() != 0
-    }
-
-    #[inline]
     pub(crate) fn deadline_ns(&self) -> u64 {
         self.deadline_ns.load(Relaxed)
     }
@@ -91,10 +83,9 @@ impl Timer {
     }
 
     #[inline]
-    pub(crate) fn set(&self, deadline_ns: u64, sequence: u64, charged: bool) {
+    pub(crate) fn set(&self, deadline_ns: u64, sequence: u64) {
         self.deadline_ns.store(deadline_ns, Relaxed);
         self.sequence.store(sequence, Relaxed);
-        self.charged.set(u32::from(charged));
     }
 }
 

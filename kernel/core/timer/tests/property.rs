@@ -1,20 +1,20 @@
 //! The heap against a plain list, on strings of random operations; depth at ten thousand.
-use core_timer::{Cancelled, DeadlineQueue, Error, Expired, Quota, Timer};
+use core_timer::{DeadlineQueue, Error, Expired, Timer};
 use test_property::prelude::*;
 
 const TIMERS: u32 = 20;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Arm { who: u32, deadline_ns: u64, charged: bool },
+    Arm { who: u32, deadline_ns: u64 },
     Cancel { who: u32 },
     Expire { step_ns: u64, most: usize },
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => (0..TIMERS + 1, prop_oneof![0u64..60, Just(u64::MAX)], any::<bool>())
-            .prop_map(|(who, deadline_ns, charged)| Op::Arm { who, deadline_ns, charged }),
+        4 => (0..TIMERS + 1, prop_oneof![0u64..60, Just(u64::MAX)])
+            .prop_map(|(who, deadline_ns)| Op::Arm { who, deadline_ns }),
         2 => (0..TIMERS + 1).prop_map(|who| Op::Cancel { who }),
         1 => (0u64..8, 0usize..5).prop_map(|(step_ns, most)| Op::Expire { step_ns, most }),
     ]
@@ -27,25 +27,21 @@ proptest! {
         let timers: Vec<Timer> = (0..TIMERS).map(|_| Timer::new()).collect();
         let mut queue = DeadlineQueue::new(3);
         let mut other = DeadlineQueue::new(4);
-        let quota = Quota::new(5);
-        // (deadline, arrival, who, charged)
-        let mut model: Vec<(u64, usize, u32, bool)> = Vec::new();
+        // (deadline, arrival, who)
+        let mut model: Vec<(u64, usize, u32)> = Vec::new();
         let mut now_ns = 0;
         for (arrival, op) in ops.into_iter().enumerate() {
             let before = queue.clone();
             match op {
-                Op::Arm { who, deadline_ns, charged } => {
-                    let got = queue.arm(&timers, who, deadline_ns, charged.then_some(&quota));
-                    let used = model.iter().filter(|t| t.3).count();
+                Op::Arm { who, deadline_ns } => {
+                    let got = queue.arm(&timers, who, deadline_ns);
                     let want = if who >= TIMERS {
                         Err(Error::NoSuchTimer)
                     } else if model.iter().any(|t| t.2 == who) {
                         Err(Error::Armed)
-                    } else if charged && used == 5 {
-                        Err(Error::Overloaded { limit: 5 })
                     } else {
                         let first = model.iter().map(|t| t.0).min();
-                        model.push((deadline_ns, arrival, who, charged));
+                        model.push((deadline_ns, arrival, who));
                         Ok(first.is_none_or(|first| deadline_ns < first))
                     };
                     prop_assert_eq!(got.map(|armed| armed.is_nearest), want);
@@ -60,14 +56,11 @@ proptest! {
                     prop_assert_eq!(other.cancel(&timers, who), Err(elsewhere));
                     let got = queue.cancel(&timers, who);
                     match at.map(|at| model.remove(at)) {
-                        Some(t) => prop_assert_eq!(got, Ok(Cancelled { charged: t.3 })),
+                        Some(_) => prop_assert_eq!(got, Ok(())),
                         None => {
                             prop_assert_eq!(got, Err(elsewhere));
                             prop_assert_eq!(&queue, &before);
                         }
-                    }
-                    if got == Ok(Cancelled { charged: true }) {
-                        quota.give_back();
                     }
                 }
                 Op::Expire { step_ns, most } => {
@@ -75,15 +68,11 @@ proptest! {
                     for _ in 0..most {
                         let due = model.iter().copied().min().filter(|t| t.0 <= now_ns);
                         let got = queue.pop_expired(&timers, now_ns);
-                        let want = due.map(|(deadline_ns, _, index, charged)| {
-                            Expired { index, deadline_ns, charged }
-                        });
+                        let want =
+                            due.map(|(deadline_ns, _, index)| Expired { index, deadline_ns });
                         prop_assert_eq!(got, want);
                         if let Some(t) = due {
                             model.retain(|m| *m != t);
-                            if t.3 {
-                                quota.give_back();
-                            }
                         }
                     }
                 }
@@ -91,8 +80,6 @@ proptest! {
             prop_assert_eq!(queue.check_invariants(&timers), Ok(()));
             prop_assert_eq!(queue.len() as usize, model.len());
             prop_assert_eq!(queue.next_deadline_ns(&timers), model.iter().map(|t| t.0).min());
-            let used = model.iter().filter(|t| t.3).count() as u32;
-            prop_assert_eq!(quota.used_and_limit(), (used, 5));
         }
     }
 }
@@ -104,7 +91,7 @@ fn ten_thousand_timers_expire_in_order_once_each() {
     let mut dice = 7u64;
     for index in 0..10_000 {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let _ = queue.arm(&timers, index, dice >> 44, None).unwrap();
+        let _ = queue.arm(&timers, index, dice >> 44).unwrap();
     }
     queue.check_invariants(&timers).unwrap();
     let mut seen = vec![false; 10_000];

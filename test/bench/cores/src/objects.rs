@@ -102,14 +102,14 @@ fn timer(bench: &Bench) {
         let mut queue = DeadlineQueue::new(0);
         for who in 0..armed {
             let deadline_ns = 1 + u64::from(who.wrapping_mul(2_654_435_761));
-            let _ = queue.arm(&timers, who, deadline_ns, None).unwrap();
+            let _ = queue.arm(&timers, who, deadline_ns).unwrap();
         }
         bench.run(&format!("timer: arm and cancel beside {armed}"), |n| {
-            let _ = black_box(queue.arm(&timers, armed, n << 16, None).unwrap());
-            let _ = black_box(queue.cancel(&timers, armed).unwrap());
+            let _ = black_box(queue.arm(&timers, armed, n << 16).unwrap());
+            queue.cancel(&timers, armed).unwrap();
         });
         bench.run(&format!("timer: arm the nearest and expire it beside {armed}"), |_| {
-            let _ = black_box(queue.arm(&timers, armed, 0, None).unwrap());
+            let _ = black_box(queue.arm(&timers, armed, 0).unwrap());
             let _ = black_box(queue.pop_expired(&timers, 0));
         });
     }
