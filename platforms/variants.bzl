@@ -10,7 +10,7 @@ load(":profile.bzl", "VARIANTS", "platform_label")
 def _variant_transition_impl(_settings, attr):
     return {"//command_line_option:platforms": platform_label("host", attr.variant)}
 
-_variant_transition = transition(
+variant_transition = transition(
     implementation = _variant_transition_impl,
     inputs = [],
     outputs = ["//command_line_option:platforms"],
@@ -28,7 +28,7 @@ def _variant_impl(ctx):
 
 _ATTRS = {
     "env": attr.string_dict(),
-    "program": attr.label(mandatory = True, cfg = _variant_transition, executable = True),
+    "program": attr.label(mandatory = True, cfg = variant_transition, executable = True),
     "variant": attr.string(mandatory = True, values = VARIANTS.keys()),
     "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
 }
@@ -59,7 +59,7 @@ variant_lint = rule(
     doc = "Clippy and rustfmt over crates that are only built in a variant, with what they need.",
     implementation = _variant_lint_impl,
     attrs = {
-        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = _variant_transition),
+        "crates": attr.label_list(aspects = [rust_clippy_aspect, rustfmt_aspect], cfg = variant_transition),
         "variant": attr.string(mandatory = True, values = VARIANTS.keys()),
         "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
     },
