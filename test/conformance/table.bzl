@@ -616,6 +616,7 @@ PROOFS = {
     # The scheduler's driver; operations, processes and the reaper are not host crates.
     "Q7": [
         "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//kernel/dispatch:no_cpu_is_kept_across_a_switch",
         "//test/sim:test_sim_seeds",
         "//test/sim:test_sim_planted",
     ],
