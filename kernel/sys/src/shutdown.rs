@@ -76,6 +76,6 @@ fn end_system(code: i64) -> ! {
     if let Some(ticks) = section::longest() {
         println!("The longest time in the kernel without a preemption point: {ticks} ticks.");
     }
-    println!("The system has ended with {code}. (Ctrl-A X leaves QEMU.)");
+    println!("The system has ended with {code}.");
     fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
 }

@@ -25,6 +25,7 @@ mod planted;
 mod run_queue;
 pub mod scaling;
 mod state_word;
+mod wake_word;
 mod watch;
 mod word;
 
@@ -36,6 +37,7 @@ pub use outcome::{Outcome, OutcomeCell};
 pub use planted::{Defect, plant};
 pub use run_queue::RunQueue;
 pub use state_word::StateWord;
+pub use wake_word::WakeWord;
 pub use watch::Watch;
 pub use word::{
     CancelVerdict, CommitVerdict, Misuse, ParkVerdict, Stale, State, Ticket, WakeVerdict, Word,

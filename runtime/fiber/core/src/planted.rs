@@ -36,6 +36,8 @@ pub enum Defect {
     PublishesWithoutAFence,
     /// A sleeper is claimed by a look and a store.
     ClaimStores,
+    /// A worker is nudged by an unpark that leaves no trace in its word.
+    NudgesByUnparkAlone,
     /// A fiber is dispatched without an acquire.
     DispatchRelaxed,
     /// A fiber is given up without a release.

@@ -131,9 +131,8 @@ impl Worker {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            // Acquire: pairs with the release of whoever claims.
-            while self.park_word.load(Ordering::Acquire) == 0 && !Sys::has_come(&self.port) {
-                Sys::sleep(&self.port, &self.park_word, deadline_ns);
+            while !self.wake_word.is_claimed() && !Sys::has_come(&self.port) {
+                Sys::sleep(&self.port, self.wake_word.word(), deadline_ns);
                 if deadline_ns.is_some_and(|deadline| Sys::now_ns() >= deadline) {
                     break;
                 }
@@ -145,10 +144,9 @@ impl Worker {
             Withdrawal::Mine => false,
             Withdrawal::Claimed => {
                 // The wake-up is under way: taken here, so that the next sleep does not find it.
-                while self.park_word.load(Ordering::Acquire) == 0 {
+                while !self.wake_word.take_claim() {
                     core::hint::spin_loop();
                 }
-                self.park_word.store(0, Ordering::Relaxed);
                 true
             }
         };
@@ -208,7 +206,7 @@ mod tests {
         assert_eq!((worker.lifo.is_empty(), worker.queue.len()), (true, 0));
         assert_eq!(worker.mode(), Mode::Draining as u8);
         assert_eq!(shared.idle.sleepers(), 0, "the sleeper is claimed");
-        assert_eq!(sleeper.park_word.load(Ordering::Relaxed), 1, "and woken");
+        assert!(sleeper.wake_word.is_claimed(), "and woken");
         let mut handed = Vec::new();
         while let Some(frame) = shared.global.pop(0, |_| {}) {
             handed.push(frame.as_ptr());

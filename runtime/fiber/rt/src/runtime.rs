@@ -311,9 +311,8 @@ impl Shared {
     /// Wakes a worker that was claimed.
     pub fn unpark(&self, worker: usize) {
         if let Some(worker) = self.workers.get(worker) {
-            // Release: pairs with the acquire in `Worker::sleep`.
-            worker.park_word.store(1, Ordering::Release);
-            Sys::unpark(&worker.park_word);
+            worker.wake_word.claim();
+            Sys::unpark(worker.wake_word.word());
         }
     }
 
@@ -387,11 +386,17 @@ impl Shared {
         }
     }
 
-    /// Has a worker look at what has been put into its port, if it sleeps; one that runs will.
+    /// Has a worker look at what has been put into its port, if it sleeps or its thread waits in the kernel;
+    /// one that runs will.
     #[cfg(target_os = "none")]
     pub fn kick(&self, worker: usize) {
         if self.idle.claim_this(worker) {
             self.unpark(worker);
+        } else if let Some(worker) = self.workers.get(worker)
+            && worker.port.is_inside()
+            && worker.wake_word.nudge()
+        {
+            Sys::unpark(worker.wake_word.word());
         }
     }
 

@@ -4,9 +4,9 @@
 
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use fiber_core::{CommitVerdict, LifoSlot, RunQueue};
+use fiber_core::{CommitVerdict, LifoSlot, RunQueue, WakeWord};
 
 use crate::frame::{Frame, Switch, frame_at};
 use crate::lock::SpinLock;
@@ -76,8 +76,8 @@ pub(crate) struct Worker {
     publishes_for: Cell<*const Shared>,
     pub queue: RunQueue<Frame, QUEUE>,
     pub lifo: LifoSlot<Frame>,
-    /// 1 when the worker was claimed and has to wake up.
-    pub park_word: AtomicU32,
+    /// Why the worker has to wake up.
+    pub wake_word: WakeWord,
     pub mode: AtomicU8,
     pub is_blocked: AtomicBool,
     pub counters: Counters,
@@ -140,7 +140,7 @@ impl Worker {
             publishes_for: Cell::new(ptr::null()),
             queue: RunQueue::new(),
             lifo: LifoSlot::new(),
-            park_word: AtomicU32::new(0),
+            wake_word: WakeWord::new(),
             mode: AtomicU8::new(Mode::Dead as u8),
             is_blocked: AtomicBool::new(false),
             counters: Counters::default(),

@@ -495,6 +495,44 @@ pub fn cancelled_while_a_thread_is_joined(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// The same when the fiber has no place in the ring to wait for the thread alone, and keeps its worker in the
+/// kernel: the cancelled one's call is under way through that worker.
+pub fn cancelled_while_a_thread_is_joined_beside_a_full_ring(t: &mut Test<'_>) -> Outcome {
+    let slot = require_ok!(t, timer_of(t.env));
+    let (over, is_over) = bounded::<()>(0);
+    let thread = require_ok!(
+        t,
+        Thread::spawn("waits", move || {
+            let _ = is_over.recv();
+        })
+    );
+    let runtime = runtime(1);
+    let result = runtime.run(|| {
+        nursery(|n| {
+            let long = n.spawn(move || {
+                let result = sleep_in_kernel(slot, FOR_EVER);
+                drop(over);
+                result
+            });
+            settle(&runtime);
+            // The rest of the ring, and some that find no place and go through another worker.
+            (0..70).for_each(|_| drop(n.spawn(|| sleep_in_kernel(slot, FOR_EVER))));
+            settle(&runtime);
+            let cancels = n.spawn(move || {
+                fiber::sleep(Duration::from_millis(1)).unwrap();
+                long.cancel();
+                long.join().unwrap()
+            });
+            blocking(|| thread.join());
+            let result = cancels.join().unwrap();
+            n.cancel();
+            result
+        })
+    });
+    check!(t, is_cancelled(&result), "{result:?}");
+    Ok(())
+}
+
 /// A thread that has as much under way as it can have wakes a worker all the same.
 pub fn a_thread_with_much_under_way(t: &mut Test<'_>) -> Outcome {
     let io = &t.env.io;

@@ -59,6 +59,10 @@ macro_rules! suite {
                 calls::cancelled_while_a_thread_is_joined,
             ),
             Test::new(
+                "fiber.calls.cancelled_while_a_thread_is_joined_beside_a_full_ring",
+                calls::cancelled_while_a_thread_is_joined_beside_a_full_ring,
+            ),
+            Test::new(
                 "fiber.calls.a_thread_with_much_under_way",
                 calls::a_thread_with_much_under_way,
             ),

@@ -80,7 +80,7 @@ pub fn attach(port: &Port, life: impl FnOnce()) {
     let (Some(env), Some(worker)) = (env(), worker::current()) else { return };
     // Whoever made this thread had one.
     let Some(space) = space(&env.caps) else { return };
-    let park = park_sqe(space, &worker.park_word, 0, NEVER);
+    let park = park_sqe(space, worker.wake_word.word(), 0, NEVER);
     env.io.with_ring(|ring| {
         port.open(ring, park);
         PORT.set(port);

@@ -7,6 +7,9 @@
 //! happen. Taking completions is anybody's: the monitor does it for a worker that does not look. It may not
 //! while the worker waits inside the kernel, which waits for completions that nobody has taken.
 //!
+//! The worker's PARK is under way in every wait, also in one of its thread's own: so whoever leaves a CANCEL
+//! in the port of a worker that waits can have it come out and submit it (`Shared::kick`).
+//!
 //! Decided in ADR 162.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,6 +23,7 @@ use super::super::operation::{Operation, Stage};
 use super::super::submissions::{BATCH, Leave, NOBODY, Submissions};
 use crate::lock::SpinLock;
 use crate::wait::{Wait, Waker};
+use crate::worker;
 
 /// Looks of a panicking thread at the lock before it goes on without: its holder may be this thread.
 const SEIZE_LOOKS: u32 = 10_000;
@@ -208,6 +212,10 @@ impl Port {
     /// Nothing if `is_over`, which is asked under the lock; else leave to wait, if nothing is left to submit.
     /// By the port's worker.
     fn begin_wait_unless(&self, is_over: impl FnOnce() -> bool) -> Option<Option<Leave>> {
+        // What it was nudged for is submitted with the rest.
+        if let Some(worker) = worker::current() {
+            worker.wake_word.take_nudge();
+        }
         self.state.with(|state| (!is_over()).then(|| state.begin_wait()))
     }
 
@@ -215,6 +223,11 @@ impl Port {
     fn wait_inside(&self, leave: Leave, timeout_ns: u64) {
         let is_left = was_hindered(cap_enter(1, timeout_ns));
         self.state.with(|state| state.end_wait(leave, is_left));
+    }
+
+    /// Whether the worker waits inside the kernel, or is about to.
+    pub fn is_inside(&self) -> bool {
+        self.state.with(|state| state.is_inside)
     }
 
     /// Blocks the worker's thread until an operation has completed. It does not wait for a place among the
