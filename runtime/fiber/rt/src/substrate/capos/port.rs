@@ -10,7 +10,7 @@
 //! The worker's PARK is under way in every wait, also in one of its thread's own: so whoever leaves a CANCEL
 //! in the port of a worker that waits can have it come out and submit it (`Shared::kick`).
 //!
-//! Decided in ADR 162.
+//! Decided in ADR 162 and ADR 191.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
