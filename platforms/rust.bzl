@@ -285,7 +285,7 @@ def capos_host_test(name, crate = None, srcs = [], deps = [], data = [], rustc_f
         **kwargs
     )
 
-def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 30, size = "medium", **kwargs):
+def capos_loom_test(name, srcs, deps, max_preemptions = 3, max_seconds = 90, size = "medium", **kwargs):
     """Model checks a concurrent protocol: the sources and all their crates are compiled with cfg(loom).
 
     Crates reach their atomics, cells and threads through //abi/sync, which is loom's own
