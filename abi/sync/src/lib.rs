@@ -7,8 +7,8 @@
 //! Under `cfg(shuttle)`, which comes with `cfg(loom)`, they are shuttle's: for models with more
 //! threads than can be explored whole, under one random schedule after the other.
 //!
-//! Also here, because they need `unsafe`: [`AtomicRef`], a shared place for a reference, and
-//! [`BlockMemory`], the ring block in real memory. That is not modelled; `abi/ring` reaches it
+//! Also here, because they need `unsafe`: [`AtomicRef`], a shared place for a reference, [`OnceSlice`], a
+//! table that is made once, and [`BlockMemory`], the ring block in real memory. That is not modelled; `abi/ring` reaches it
 //! through a trait that models implement for themselves.
 #![cfg_attr(not(loom), no_std)]
 
@@ -19,6 +19,7 @@ pub mod cell;
 mod checked_cell;
 #[cfg(all(loom, not(shuttle)))]
 mod model;
+mod once_slice;
 #[cfg(shuttle)]
 mod schedules;
 
@@ -26,6 +27,7 @@ pub use atomic_ref::AtomicRef;
 pub use block::BlockMemory;
 #[cfg(loom)]
 pub use checked_cell::CheckedCell;
+pub use once_slice::OnceSlice;
 
 /// Atomic types and fences.
 pub mod atomic {

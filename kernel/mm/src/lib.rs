@@ -9,13 +9,13 @@
 //! * [`tables`]: the kernel's own page tables, W^X.
 //! * [`heap`]: `alloc`'s allocator, fallible only.
 //! * [`stack`]: kernel stacks with guard pages. [`cpu`]: per-CPU blocks with their stacks.
-//! * [`space`]: user address spaces and access to user memory. [`thread`]: user threads.
+//! * [`space`]: user address spaces and access to user memory. [`thread`]: contexts of user threads.
 //! * [`device`]: device registers, mapped where they are used.
 //! * [`fallible`]: vectors and boxes from parts, without panicking.
 //! * [`reclaim`]: the loader's memory, once nothing of it is in use.
 //! * [`probe`]: user pages on purpose, for tests of the protections.
 #![no_std]
-#![feature(allocator_api, vec_push_within_capacity)]
+#![feature(allocator_api)]
 
 extern crate alloc;
 
@@ -33,14 +33,4 @@ pub mod tables;
 pub mod thread;
 mod time_page;
 
-use core::fmt;
-
-/// There is no memory left for this.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OutOfMemory;
-
-impl fmt::Display for OutOfMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("out of memory")
-    }
-}
+pub use core_fallible::OutOfMemory;

@@ -1,6 +1,9 @@
 //! Endpoint: the facets of a service, and how busy it is.
 
 use crate::refuse;
+use kernel_ops::Machine;
+use kernel_ops::capability::FacetOf;
+use kernel_ops::object::Calling;
 use schema::endpoint::{
     LoadResults, MintFacetParams, MintFacetResults, RevokeFacetsParams, RevokeFacetsResults, Server,
 };
@@ -14,6 +17,34 @@ pub trait Host {
     fn revoke(&mut self, badge: u64) -> u32;
     /// What waits and is served, with the limits; `None` if the endpoint is gone.
     fn load(&self) -> Option<LoadResults>;
+}
+
+/// The receiving side of an endpoint, in a call.
+pub struct Owner<'c, 'r, M: Machine> {
+    /// The call on it.
+    pub calling: &'c mut Calling<'r, M>,
+    /// The endpoint.
+    pub of: FacetOf,
+}
+
+impl<M: Machine> Host for Owner<'_, '_, M> {
+    fn mint(&mut self, badge: u64) -> Option<CapSlot> {
+        self.calling.mint(self.of, badge)
+    }
+
+    fn revoke(&mut self, badge: u64) -> u32 {
+        self.calling.revoke(self.of, badge)
+    }
+
+    fn load(&self) -> Option<LoadResults> {
+        let load = self.calling.load(self.of)?;
+        Some(LoadResults {
+            queued: load.queued,
+            queue_limit: load.limits.queued,
+            in_flight: load.in_flight,
+            in_flight_limit: load.limits.in_flight,
+        })
+    }
 }
 
 /// The server.

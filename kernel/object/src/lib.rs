@@ -2,8 +2,9 @@
 //!
 //! A file holds the server of its interface and the trait it is written over: what the server needs
 //! of the rest of the kernel, in a few functions. So what a method answers to which parameters is
-//! here, and runs on the host as it does in the kernel; waiting, waking, memory and devices are
-//! behind the trait, in `kernel/sys/src/object`.
+//! here, and runs on the host as it does in the kernel; waiting, waking and memory are behind the trait, which
+//! a call in progress implements (`kernel_ops::object::Calling`). What only the machine can do, devices and
+//! registers, `kernel/sys/src/object` implements.
 //!
 //! A method that cannot answer at once arranges for its completion through the trait and returns
 //! `NoResult::Later`. An exception leaves everything as it was.

@@ -1,7 +1,9 @@
 //! ThreadHandle: waiting for one thread, or looking at it.
 
 use crate::refuse;
-use core_thread::{JoinError, JoinVerdict};
+use core_thread::{JoinError, JoinVerdict, ThreadKey};
+use kernel_ops::object::Calling;
+use kernel_process::{Machine, join};
 use schema::thread_handle::{ExitCodeResults, JoinResults, Server};
 use schema_wire::{Answer, ExceptionKind, NoResult};
 
@@ -11,6 +13,24 @@ pub trait Host {
     fn join(&mut self) -> Result<JoinVerdict, JoinError>;
     /// Its exit code, `None` while it lives.
     fn exit_code(&self) -> Result<Option<i64>, JoinError>;
+}
+
+/// A handle of the caller's.
+pub struct Handle<'c, 'r, M: Machine> {
+    /// The call on it.
+    pub calling: &'c mut Calling<'r, M>,
+    /// Whose handle it is.
+    pub thread: ThreadKey,
+}
+
+impl<M: Machine> Host for Handle<'_, '_, M> {
+    fn join(&mut self) -> Result<JoinVerdict, JoinError> {
+        join::join(self.calling, self.thread)
+    }
+
+    fn exit_code(&self) -> Result<Option<i64>, JoinError> {
+        join::exit_code(self.calling.caller.m, self.thread)
+    }
 }
 
 /// The server.

@@ -1,6 +1,11 @@
 //! ThreadSpawner: threads in the caller's process.
 
 use crate::refuse;
+use kernel_ops::object::Calling;
+use kernel_process::Machine;
+use kernel_process::machine::{BadStart, Start};
+use kernel_process::process::SpawnError;
+use kernel_process::spawn::spawn_held;
 use schema::thread_spawner::{CreateParams, CreateResults, Server};
 use schema_wire::{Answer, CapSlot, ExceptionKind};
 
@@ -8,19 +13,6 @@ use schema_wire::{Answer, CapSlot, ExceptionKind};
 pub trait Host {
     /// Makes a thread and a handle to it in the caller's table; all or nothing.
     fn create(&mut self, start: Start) -> Result<CapSlot, Refused>;
-}
-
-/// How a thread starts; the addresses are not yet checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// First instruction.
-    pub entry: u64,
-    /// Stack pointer.
-    pub stack_top: u64,
-    /// RDI.
-    pub argument: u64,
-    /// FS base.
-    pub fs_base: u64,
 }
 
 /// Why there is no new thread.
@@ -61,6 +53,36 @@ impl Refused {
             Self::Memory => (Overloaded, "there is no memory for a thread"),
             Self::Ending => (Failed, "the process is ending"),
         }
+    }
+}
+
+impl From<BadStart> for Refused {
+    fn from(bad: BadStart) -> Self {
+        match bad {
+            BadStart::Entry => Self::Entry,
+            BadStart::Stack => Self::Stack,
+            BadStart::FsBase => Self::FsBase,
+        }
+    }
+}
+
+impl From<SpawnError> for Refused {
+    fn from(error: SpawnError) -> Self {
+        match error {
+            SpawnError::Closed => Self::Ending,
+            SpawnError::Records => Self::Records,
+            SpawnError::StackPages => Self::StackPages,
+            SpawnError::Slots => Self::Slots,
+            SpawnError::StackMemory => Self::StackMemory,
+            SpawnError::Memory => Self::Memory,
+        }
+    }
+}
+
+impl<M: Machine> Host for Calling<'_, M> {
+    fn create(&mut self, start: Start) -> Result<CapSlot, Refused> {
+        let user = self.caller.m.user_start(start)?;
+        Ok(spawn_held(self, user)?)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Timer: the clock, and completions at a time.
 
 use crate::refuse;
+use kernel_ops::Machine;
+use kernel_ops::object::{Calling, NoSleep};
 use schema::timer::{NowResults, Server, SleepParams, SleepUntilParams};
 use schema_wire::{Answer, ExceptionKind, NoResult};
 
@@ -9,16 +11,17 @@ pub trait Host {
     /// The monotonic clock.
     fn now_ns(&self) -> u64;
     /// Completes the call once the clock reads `deadline_ns`.
-    fn complete_at(&mut self, deadline_ns: u64) -> Result<(), Refused>;
+    fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep>;
 }
 
-/// Why a sleep is not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The process has as many pending sleeps as it may.
-    Quota,
-    /// All processes together have.
-    System,
+impl<M: Machine> Host for Calling<'_, M> {
+    fn now_ns(&self) -> u64 {
+        self.caller.m.clock()
+    }
+
+    fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep> {
+        Calling::complete_at(self, deadline_ns)
+    }
 }
 
 /// The server.
@@ -32,11 +35,11 @@ impl<H: Host> Timer<'_, H> {
         }
         match self.0.complete_at(deadline_ns) {
             Ok(()) => Err(NoResult::Later),
-            Err(Refused::Quota) => Err(refuse(
+            Err(NoSleep::Quota) => Err(refuse(
                 ExceptionKind::Overloaded,
                 "the process has as many pending sleeps as its profile allows",
             )),
-            Err(Refused::System) => Err(refuse(
+            Err(NoSleep::System) => Err(refuse(
                 ExceptionKind::Overloaded,
                 "the system has no timer left; sleeps of other processes have to end first",
             )),
@@ -70,14 +73,14 @@ mod tests {
     struct Clock {
         now: u64,
         armed: Option<u64>,
-        refuse: Option<Refused>,
+        refuse: Option<NoSleep>,
     }
 
     impl Host for Clock {
         fn now_ns(&self) -> u64 {
             self.now
         }
-        fn complete_at(&mut self, deadline_ns: u64) -> Result<(), Refused> {
+        fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep> {
             if let Some(refused) = self.refuse {
                 return Err(refused);
             }
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_full_table_is_overloaded() {
-        for refused in [Refused::Quota, Refused::System] {
+        for refused in [NoSleep::Quota, NoSleep::System] {
             let mut clock = Clock { now: 0, armed: None, refuse: Some(refused) };
             let Err(Exception(said)) = Timer(&mut clock).sleep(SleepParams { ns: 5 }) else {
                 panic!("accepted");

@@ -15,18 +15,11 @@
 //! The ways in:
 //! * [`user`]: system calls and faults. [`interrupts`]: the timer and other CPUs.
 //!
-//! What a ring's operations do:
-//! * [`enter`]: `cap_enter`. [`pass`]: the SQEs one after the other. [`caller`]: the thread that asks, and
-//!   what an operation comes to. [`cancel`]: CANCEL, and how an outcome is claimed.
-//! * [`ipc`]: calls. [`fastpath`]: the same for the one case that has to be fast. [`message`]: copying.
-//!   [`complete`]: completing what others wait for. [`party`]: what waits, as others name it.
-//! * [`park`]: words that threads wait at. [`deadlines`]: time limits; [`timers`]: who serves them.
-//! * [`object`]: interfaces the kernel serves.
-//!
-//! Who there is:
-//! * [`process`], [`thread`]: the records. [`reaper`]: what is left of the dead. [`shutdown`]: the end of
-//!   processes and of the system.
-//! * [`sched`]: switching, waking, idle. [`counters`]: what each CPU counts.
+//! The machine under the host crates, which hold the order of things (`kernel_dispatch`, `kernel_ops`,
+//! `kernel_process`):
+//! * [`kernel`]: its name and types. [`sched`]: switching, timers, interrupts, idle. [`rings`]: memory, stacks
+//!   and registers. [`object`]: the interfaces it serves.
+//! * [`shutdown`]: the end of processes and of the system. [`counters`]: what each CPU counts.
 //!
 //! What goes wrong:
 //! * [`section`]: how long the kernel keeps a CPU. [`symbols`]: names for addresses.
@@ -36,27 +29,16 @@
 extern crate alloc;
 
 pub mod boot;
-mod caller;
-mod cancel;
-mod complete;
 mod counters;
-mod deadlines;
-mod enter;
-mod fastpath;
 pub mod fatal;
 mod image;
 pub mod interrupts;
-mod ipc;
+mod kernel;
 pub mod loader;
 pub mod machine;
-mod message;
 mod object;
-mod park;
-mod party;
-mod pass;
-mod process;
-mod reaper;
 pub mod report;
+mod rings;
 mod sched;
 mod section;
 pub mod shutdown;
@@ -66,8 +48,6 @@ pub mod steps;
 pub mod summary;
 mod symbols;
 mod system;
-mod thread;
-mod timers;
 pub mod user;
 
 pub use machine::Machine;

@@ -4,17 +4,17 @@
 //! cannot be started stops the boot with a sentence that says what is wrong.
 
 use crate::Machine;
-use crate::object::{FacetOf, Object};
-use crate::process::{Calls, CapTable, NewProcess, Process, Service};
-use crate::{shutdown, thread};
+use crate::kernel::{Kernel, KernelObject, Object, Process};
+use crate::shutdown;
+use crate::system::RECORDS;
 use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
 use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 use alloc::vec::Vec;
 use core::fmt;
 use core_address::PAGE_SIZE;
-use core_cap::{Cap, Grant, GrantEntry, Grants, Slot, Table};
+use core_cap::{Cap, Grant, Slot, Table};
 use core_elf::{Image, Tls};
-use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
+use core_endpoint::{EndpointKey, Limits};
 use core_manifest::{GrantKind, Manifest, Name, Profile};
 use core_paging::Access;
 use core_sched_policy::Weight;
@@ -23,14 +23,15 @@ use kernel_arch::log;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_push};
 use kernel_mm::space::{MAX_PAGES, SpaceError};
+use kernel_ops::capability::{CapTable, FacetOf};
+use kernel_ops::service::Service;
+use kernel_process::NewProcess;
+use kernel_process::process::SpawnError;
+use kernel_process::spawn::spawn;
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
 pub const MANIFEST_MODULE: &str = "manifest.bin";
-
-/// Badges that can be told apart and revoked, per serving process: a table that is made whole, so that
-/// minting a facet allocates next to nothing.
-const GRANTS_PER_SERVICE: usize = 256;
 
 /// Why a process cannot be started.
 pub(crate) enum Refusal {
@@ -41,7 +42,7 @@ pub(crate) enum Refusal {
     OutOfMemory,
     Records(Name),
     Slots(Name),
-    Thread(Name, thread::SpawnError),
+    Thread(Name, SpawnError),
 }
 
 impl fmt::Display for Refusal {
@@ -94,7 +95,7 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
     for (made, (start, weight)) in started.iter().zip(starts) {
         let name = made.process.members.lock().name;
         let weight = Weight::new(weight).unwrap_or(Weight::DEFAULT);
-        let spawned = thread::spawn(made.process, start, weight, false);
+        let spawned = spawn(Kernel, made.process, start, weight, false);
         spawned.map_err(|error| Refusal::Thread(name, error))?;
         log!("start", "process {} \"{}\"", made.process.slot(), name.as_str());
     }
@@ -126,12 +127,12 @@ fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
         caps: new_table(from.profile.cap_slots)?,
         service,
     };
-    let process = Process::begin(new).ok_or(Refusal::Records(name))?;
-    process.space.create().map_err(|error| Refusal::Memory(name, error))?;
+    let process = RECORDS.begin_process(new).ok_or(Refusal::Records(name))?;
+    process.ops.space.create().map_err(|error| Refusal::Memory(name, error))?;
     Ok(Made { process, endpoints })
 }
 
-fn new_table(limit: u32) -> Result<CapTable, Refusal> {
+fn new_table(limit: u32) -> Result<CapTable<KernelObject>, Refusal> {
     let slots = limit.next_power_of_two();
     let slots: Vec<Slot<Object>> = try_collect((0..slots).map(|_| Slot::UNUSED))?;
     Table::new(slots, limit).map_err(|_| Refusal::OutOfMemory)
@@ -140,18 +141,7 @@ fn new_table(limit: u32) -> Result<CapTable, Refusal> {
 fn new_service(profile: &Profile, count: usize) -> Result<(Service, Vec<EndpointKey>), Refusal> {
     let limits =
         Limits { queued: profile.endpoint_queue_limit, in_flight: profile.in_flight_call_limit };
-    let records = (limits.queued + limits.in_flight) as usize * count;
-    let mut calls = Calls::new(
-        try_collect((0..records).map(|_| Record::UNUSED))?,
-        try_collect((0..count).map(|_| Endpoint::UNUSED))?,
-    );
-    let mut endpoints = Vec::new();
-    for _ in 0..count {
-        let endpoint = calls.open(limits).map_err(|_| Refusal::OutOfMemory)?;
-        try_push(&mut endpoints, endpoint)?;
-    }
-    let entries = try_collect((0..GRANTS_PER_SERVICE).map(|_| GrantEntry::default()))?;
-    Ok((Service { calls, grants: Grants::new(entries), facets: Vec::new() }, endpoints))
+    Ok(Service::new(limits, count)?)
 }
 
 /// Fills the process's table and its CapSet page.
@@ -167,12 +157,16 @@ fn grant(
     for grant in from.grants() {
         let grant = grant.map_err(Refusal::Manifest)?;
         let (cap, interface) = match grant.kind {
-            GrantKind::Console => (Cap::new(Object::Console), None),
-            GrantKind::Records => (Cap::new(Object::Records), None),
-            GrantKind::Timer => (Cap::new(Object::Timer), None),
-            GrantKind::SystemInfo => (Cap::new(Object::SystemInfo), None),
-            GrantKind::ThreadSpawner => (Cap::new(Object::ThreadSpawner), None),
-            GrantKind::ThreadControl => (Cap::new(Object::ThreadControl), None),
+            GrantKind::Console => (Cap::new(Object::Other(KernelObject::Console)), None),
+            GrantKind::Records => (Cap::new(Object::Other(KernelObject::Records)), None),
+            GrantKind::Timer => (Cap::new(Object::Other(KernelObject::Timer)), None),
+            GrantKind::SystemInfo => (Cap::new(Object::Other(KernelObject::SystemInfo)), None),
+            GrantKind::ThreadSpawner => {
+                (Cap::new(Object::Other(KernelObject::ThreadSpawner)), None)
+            }
+            GrantKind::ThreadControl => {
+                (Cap::new(Object::Other(KernelObject::ThreadControl)), None)
+            }
             GrantKind::ParkSpace => (Cap::new(Object::ParkSpace), None),
             GrantKind::Endpoint { .. } => {
                 let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
@@ -185,7 +179,7 @@ fn grant(
             }
         };
         let interface = interface.or(grant.kind.interface_id()).unwrap_or(0);
-        let slot = made.process.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
+        let slot = made.process.ops.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
         let slot = slot.ok_or(Refusal::Slots(name))?;
         try_push(&mut entries, entry(grant.name, slot.to_bits(), interface))?;
     }
@@ -193,13 +187,13 @@ fn grant(
         return Ok(());
     }
     let wrong = |error| Refusal::Memory(name, error);
-    made.process.space.map_new(CAPSET_VADDR, 1, Access::Read).map_err(wrong)?;
+    made.process.ops.space.map_new(CAPSET_VADDR, 1, Access::Read).map_err(wrong)?;
     let header =
         CapSetHeader { magic: CAPSET_MAGIC, count: entries.len() as u32, reserved: 0, pad: [0; 6] };
     let absent = |_| Refusal::Memory(name, SpaceError::Absent);
-    made.process.space.fill(CAPSET_VADDR, header.as_bytes()).map_err(absent)?;
+    made.process.ops.space.fill(CAPSET_VADDR, header.as_bytes()).map_err(absent)?;
     let first = CAPSET_VADDR + size_of::<CapSetHeader>() as u64;
-    made.process.space.fill(first, entries.as_slice().as_bytes()).map_err(absent)?;
+    made.process.ops.space.fill(first, entries.as_slice().as_bytes()).map_err(absent)?;
     made.process.has_capset();
     Ok(())
 }
@@ -230,7 +224,7 @@ fn facet(
     let Some(key) = own.and_then(|own| server.endpoints.get(own)) else { return Err(missing) };
     let of = FacetOf { process: server.process.key(), endpoint: *key };
     let grant: Option<Grant> =
-        server.process.service.lock().as_mut().and_then(|service| service.mint(*key, badge));
+        server.process.ops.service.lock().as_mut().and_then(|service| service.mint(*key, badge));
     let grant = grant.ok_or(missing)?;
     Ok((Cap { object: Object::Facet(of), badge, grant }, found.interface_id))
 }
@@ -246,12 +240,12 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
         for page in 0..part.pages {
             let (zeros, bytes) = part.page(page);
             let at = part.start + page * PAGE_SIZE + zeros as u64;
-            process.space.fill(at, bytes).map_err(absent)?;
+            process.ops.space.fill(at, bytes).map_err(absent)?;
         }
     }
     process.members.lock().guards = image.guards().clone();
     map(process, STACK_TOP - STACK_PAGES * PAGE_SIZE, STACK_PAGES, Access::Write).map_err(wrong)?;
-    process.space.map_time_page().map_err(wrong)?;
+    process.ops.space.map_time_page().map_err(wrong)?;
     let fs_base = match image.tls() {
         None => 0,
         Some(tls) => load_tls(process, &tls).map_err(wrong)?,
@@ -269,7 +263,7 @@ fn map(
     let mut done = 0;
     while done < pages {
         let part = (pages - done).min(MAX_PAGES);
-        process.space.map_new(start + done * PAGE_SIZE, part, access)?;
+        process.ops.space.map_new(start + done * PAGE_SIZE, part, access)?;
         done += part;
     }
     Ok(())
@@ -280,7 +274,7 @@ fn load_tls(process: &'static Process, tls: &Tls<'_>) -> Result<u64, SpaceError>
     let layout = tls.layout();
     map(process, TLS_VADDR, layout.size.div_ceil(PAGE_SIZE), Access::Write)?;
     let pointer = TLS_VADDR + layout.thread_pointer;
-    let fill = |at, bytes: &[u8]| process.space.fill(at, bytes).map_err(|_| SpaceError::Absent);
+    let fill = |at, bytes: &[u8]| process.ops.space.fill(at, bytes).map_err(|_| SpaceError::Absent);
     fill(TLS_VADDR + layout.image, tls.image)?;
     fill(pointer, pointer.as_bytes())?;
     Ok(pointer)

@@ -3,43 +3,22 @@
 //! The order of things is `kernel_dispatch`'s; here is what each of its steps does to the hardware, and
 //! the names under which the rest of the kernel reaches it.
 
-use crate::system::{self, the};
-use crate::thread::Thread;
-use crate::{enter, reaper, section, timers};
+use crate::kernel::{Cpu, Here, Kernel, Thread};
+use crate::section;
+use crate::system::{self, RECORDS};
 use core::convert::Infallible;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
-use core_thread::{Due, StateWord, ThreadKey};
 use kernel_arch::context::{self, Context};
 use kernel_arch::cpu::PerCpu;
 use kernel_arch::{apic, time};
-use kernel_dispatch::{self as dispatch, After, Machine, Record, Saw, WayOut};
+use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut};
+use kernel_ops::{deadlines, enter, expire};
+use kernel_process::reaper;
 use smp_ipi::{IdleSet, Requests};
-use smp_rq::Node;
-
-/// This machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernel;
 
 /// CPUs that announced they are idle.
 static IDLE: IdleSet = IdleSet::new();
-
-/// A CPU, as the scheduler knows it.
-pub type Cpu = dispatch::Cpu<Kernel>;
-/// The proof of running on a CPU, up to the next switch.
-pub type Here = dispatch::Here<Kernel>;
-
-impl Record for Thread {
-    #[inline(always)]
-    fn node(&self) -> &Node {
-        &self.node
-    }
-
-    #[inline(always)]
-    fn state(&self) -> &StateWord {
-        &self.state
-    }
-}
 
 impl Machine for Kernel {
     type Policy = AnyPolicy;
@@ -49,12 +28,12 @@ impl Machine for Kernel {
 
     #[inline(always)]
     fn cpus(self) -> &'static [Cpu] {
-        the().cpus
+        system::cpus()
     }
 
     #[inline(always)]
     fn cpu_here(self) -> &'static Cpu {
-        the().here()
+        system::here()
     }
 
     #[inline(always)]
@@ -64,20 +43,23 @@ impl Machine for Kernel {
 
     #[inline(always)]
     fn online(self) -> CpuSet {
-        the().online
+        CpuSet::first_n(system::cpus().len())
     }
 
     fn siblings(self, of: CpuId) -> CpuSet {
-        let Some(cpu) = the().cpu(of) else { return CpuSet::only(of) };
+        let Some(cpu) = system::cpu(of) else { return CpuSet::only(of) };
         let core_of = |block: &PerCpu| (block.place().package, block.place().core);
         let core = core_of(cpu.own.machine);
         let is_sibling = |other: &&Cpu| core_of(other.own.machine) == core;
-        the().cpus.iter().filter(is_sibling).fold(CpuSet::only(of), |set, cpu| set.with(cpu.id()))
+        system::cpus()
+            .iter()
+            .filter(is_sibling)
+            .fold(CpuSet::only(of), |set, cpu| set.with(cpu.id()))
     }
 
     #[inline(always)]
     fn thread(self, slot: u32) -> Option<&'static Thread> {
-        the().thread(slot)
+        RECORDS.thread(slot)
     }
 
     #[inline(always)]
@@ -92,11 +74,11 @@ impl Machine for Kernel {
     }
 
     fn expire(self, here: &Here, now_ns: u64) {
-        timers::expire(here, now_ns);
+        expire::expire(self, here, now_ns);
     }
 
     fn next_deadline(self, here: &Here) -> Option<u64> {
-        timers::next(here)
+        deadlines::next(self, here)
     }
 
     fn send_ipi(self, to: &'static Cpu) {
@@ -107,11 +89,11 @@ impl Machine for Kernel {
         if here.current().is_none() {
             here.own().machine.run_job();
         }
-        reaper::step();
+        reaper::step(self);
     }
 
     fn has_work(self, _: &Here) -> bool {
-        reaper::has_work()
+        reaper::has_work(self)
     }
 
     fn let_interrupts_in(self) {
@@ -152,6 +134,7 @@ impl Machine for Kernel {
         of: &'static Thread,
     ) -> Infallible {
         section::end("the end of a thread");
+        // It comes back only if it is refused.
         let _wrong = context::end_and_switch_to(context_of(&here, next), after_end, of);
         system::defect("a claimed context cannot be switched to")
     }
@@ -160,17 +143,17 @@ impl Machine for Kernel {
         section::end("the idle loop");
         // Nothing follows from leaving the idle context.
         let cpu: &'static PerCpu = here.own().machine;
-        if context::switch_to(next.machine.context(), |_, _: &PerCpu| {}, cpu).is_err() {
+        if context::switch_to(next.ops.home.context().context(), |_, _: &PerCpu| {}, cpu).is_err() {
             system::defect("a claimed context cannot be switched to");
         }
     }
 
     fn timer_pass(self, _: Here, thread: &'static Thread) {
-        enter::timer_pass(thread);
+        enter::timer_pass(self, thread);
     }
 
     fn reap(self, thread: &'static Thread) {
-        reaper::reap(thread);
+        reaper::reap(self, thread);
     }
 
     #[inline(always)]
@@ -222,7 +205,7 @@ impl Machine for Kernel {
 #[inline(always)]
 fn context_of(here: &Here, next: Option<&'static Thread>) -> &'static Context {
     match next {
-        Some(next) => next.machine.context(),
+        Some(next) => next.ops.home.context().context(),
         None => here.own().machine.idle(),
     }
 }
@@ -261,7 +244,7 @@ pub fn idle() -> ! {
 
 /// The timer's deadline has passed.
 pub fn timer(from_user: bool) {
-    if system::get().is_some() {
+    if system::is_up() {
         dispatch::timer(Kernel, from_user);
         leave_interrupt(from_user);
     }
@@ -269,7 +252,7 @@ pub fn timer(from_user: bool) {
 
 /// Another CPU, or this one, asked for attention.
 pub fn interrupt(from_user: bool) {
-    if system::get().is_some() {
+    if system::is_up() {
         dispatch::interrupt(Kernel);
         leave_interrupt(from_user);
     }
@@ -281,81 +264,4 @@ fn leave_interrupt(from_user: bool) {
     if from_user && let Some(thread) = here().current() {
         while dispatch::way_out(Kernel, thread) == WayOut::Again {}
     }
-}
-
-/// The current thread, which has announced its wait, stops until it is woken.
-pub fn block(thread: &'static Thread) {
-    dispatch::block(Kernel, thread);
-}
-
-/// The current thread, which has announced its wait, stops, and `next`, whose wait was claimed, runs.
-#[inline(always)]
-pub fn hand_over(here: Here, thread: &'static Thread, next: &'static Thread) {
-    dispatch::hand_over(Kernel, here, thread, next);
-}
-
-/// A thread whose wait was claimed cannot run here and now: it is queued like any other.
-pub fn give_back(thread: &'static Thread) {
-    dispatch::give_back(Kernel, thread);
-}
-
-/// The current thread lets the first that waits run.
-#[inline(always)]
-pub fn yield_to_first(here: Here, thread: &'static Thread) {
-    dispatch::yield_to_first(Kernel, here, thread);
-}
-
-/// The current thread yields.
-pub fn yield_cpu(thread: &'static Thread) {
-    dispatch::yield_cpu(Kernel, here(), thread);
-}
-
-/// The current thread ends.
-pub fn end(thread: &'static Thread) -> ! {
-    match dispatch::end(Kernel, thread) {}
-}
-
-/// What a thread does last before it returns to user mode: those it owes the CPU to come first.
-#[inline(always)]
-pub fn before_user(here: Here, thread: &'static Thread) {
-    dispatch::before_user(Kernel, here, thread);
-}
-
-/// Whether the thread this CPU runs lets others go first before it returns to user mode.
-#[inline(always)]
-pub fn owes_the_cpu(here: &Here) -> bool {
-    dispatch::owes(here)
-}
-
-/// A preemption point in a long operation of the current thread, which holds no lock.
-pub fn preemption_point() {
-    dispatch::preemption_point(Kernel);
-}
-
-/// A new thread joins a queue.
-pub fn enqueue_new(thread: &'static Thread) {
-    dispatch::enqueue_new(Kernel, thread);
-}
-
-/// Kills the thread of that name.
-pub fn kill(thread: &'static Thread, key: ThreadKey) {
-    dispatch::kill(Kernel, thread, key.generation);
-}
-
-/// Ends a thread's wait. `directly` asks for it to run next on this CPU.
-#[inline]
-pub fn wake(thread: &'static Thread, due: Due, directly: bool) {
-    dispatch::wake(Kernel, thread, due.generation, due.ticket, directly);
-}
-
-/// Arms this CPU's timer.
-#[inline]
-pub fn arm(at_ns: u64) {
-    Kernel.arm(&here(), clock(), at_ns);
-}
-
-/// Asks something of this CPU.
-pub fn request_here(what: Requests) {
-    let here = here();
-    dispatch::request(Kernel, &here, here.id(), what);
 }

@@ -12,8 +12,8 @@ use kernel_arch::time;
 #[inline]
 pub fn begin() {
     #[cfg(checked)]
-    if let Some(system) = crate::system::get() {
-        measured::begin(system.here(), time::ticks());
+    if crate::system::is_up() {
+        measured::begin(crate::system::here(), time::ticks());
     }
 }
 
@@ -21,8 +21,8 @@ pub fn begin() {
 #[inline]
 pub fn end(at: &'static str) {
     #[cfg(checked)]
-    if let Some(system) = crate::system::get() {
-        measured::end(system.here(), time::ticks(), at);
+    if crate::system::is_up() {
+        measured::end(crate::system::here(), time::ticks(), at);
     }
     #[cfg(not(checked))]
     let _ = (at, time::ticks as fn() -> u64);
@@ -46,7 +46,7 @@ pub fn longest() -> Option<u64> {
 
 #[cfg(checked)]
 mod measured {
-    use crate::sched::Cpu;
+    use crate::kernel::Cpu;
     use core::sync::atomic::{AtomicU64, Ordering};
 
     static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);

@@ -1,10 +1,10 @@
 //! The end of processes and of the system: who is told, and what the run's verdict is.
 //!
-//! A process ends in three stages: it is closed, and its threads killed (`Process::close`); its last
-//! thread has left, and the reaper takes apart what is left (`reaper::reap_process`); nothing is left
+//! A process ends in three stages: it is closed, and its threads killed (`kernel_process::end`); its last
+//! thread has left, and the reaper takes apart what is left (`kernel_process::reaper`); nothing is left
 //! but its record ([`process_reaped`]). The system ends with its last process, or with an essential one.
 
-use crate::process::Process;
+use crate::kernel::Process;
 use crate::{fatal, section};
 use abi_report::Exit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -38,13 +38,13 @@ pub(crate) fn live() -> u32 {
 
 /// Nothing of a process is left but its record.
 pub(crate) fn process_reaped(process: &'static Process) {
-    let code = process.exit_code.load(Ordering::Relaxed);
+    let code = process.exit_code();
     let (name, is_essential) = {
         let members = process.members.lock();
         (members.name, members.is_essential)
     };
     let cpu_time_us = process.cpu_time_ns() / 1_000;
-    process.vacate();
+    process.ops.vacate();
     if let Some(watcher) = WATCHER.get() {
         watcher(name.as_str(), code);
     }

@@ -1,53 +1,48 @@
 //! The tables of the running system: CPUs, threads, processes, timers, parked threads.
 //!
-//! Made once, when the first process is about to start, and never given back: a record is another
-//! thread's or process's in another generation, and stays a record. So everything here is shared by
-//! plain references, and names ([`ThreadKey`], process position and generation) are checked where
-//! they are used.
+//! Made once, when the first process is about to start, and never given back. So everything here is shared
+//! by plain references, and names are checked where they are used.
 
 use crate::counters::Counters;
-use crate::deadlines::Sleep;
-use crate::process::Process;
-use crate::sched::Cpu;
-use crate::thread::Thread;
+use crate::kernel::{Cpu, Kernel};
+use abi_sync::OnceSlice;
 use alloc::vec::Vec;
 #[cfg(checked)]
 use core::sync::atomic::AtomicU64;
 use core_cmdline::Options;
 use core_park::Waiter;
-use core_sched::{CpuId, CpuSet};
-use core_thread::ThreadKey;
-use core_timer::{DeadlineQueue, Timer};
+use core_sched::CpuId;
+use core_timer::DeadlineQueue;
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
+use kernel_mm::space::AddressSpace;
+use kernel_mm::thread::UserContext;
+use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::timers::Timers;
+use kernel_process::{Process, Records, Thread};
 use smp_lock::{LockClass, TicketLock};
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
 use spin::Once;
 
 /// Threads there can be at most, whatever the memory: what is made of each, a record, a waiter and two
-/// timers, is made at once and never given back, and `Process::close` looks at every record.
+/// timers, is made at once and never given back, and the end of a process looks at every record.
 const MAX_THREADS: u64 = 2048;
 /// Processes there can be: as for threads; a manifest names fewer.
-pub const MAX_PROCESSES: usize = 128;
+const MAX_PROCESSES: u32 = 128;
 /// Pending sleeps and call deadlines of all processes together: two for each thread there can be.
-const MAX_SLEEPS: usize = 4096;
-/// Buckets of the park table, each with a lock of its own: two for each CPU there can be.
-const PARK_BUCKETS: usize = 256;
+const MAX_SLEEPS: u32 = 4096;
 
 // A pending call names the process that serves it in 24 bits of its cell.
 const _: () = assert!(MAX_PROCESSES < 1 << 24);
-
-/// In the place of a thread's position: none.
-pub const NO_THREAD: u32 = u32::MAX;
 
 /// What the kernel keeps of one CPU beside the scheduler's part.
 pub struct CpuOwn {
     /// The machine's block.
     pub machine: &'static PerCpu,
     /// Deadlines armed here.
-    pub timers: TicketLock<DeadlineQueue>,
+    timers: TicketLock<DeadlineQueue>,
     /// What it counts. Its own to change.
     pub counters: Counters,
     /// When it last entered the kernel or switched, in ticks. Its own.
@@ -55,34 +50,22 @@ pub struct CpuOwn {
     pub section_began: AtomicU64,
 }
 
-/// The tables.
-pub struct System {
-    /// By number.
-    pub cpus: &'static [Cpu],
-    /// Every CPU that takes threads.
-    pub online: CpuSet,
-    /// Thread records.
-    pub threads: &'static [Thread],
-    /// Process records.
-    pub processes: &'static [Process],
-    /// Timers: one per thread for `cap_enter`, one per thread for PARK, then those of `sleeps`.
-    pub timers: &'static [Timer],
-    /// What the timers beyond the threads' own are for.
-    pub sleeps: &'static [Sleep],
-    /// Whether IPC may take its fast path.
-    pub has_fast_path: bool,
-    /// Threads that wait at addresses.
-    pub park: ParkTable<'static, PARK_BUCKETS>,
+impl CpuPart for CpuOwn {
+    #[inline(always)]
+    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
+        &self.timers
+    }
 }
 
-static SYSTEM: Once<System> = Once::new();
+/// CPUs, by number.
+static CPUS: OnceSlice<Cpu> = OnceSlice::new();
+/// Threads and processes.
+pub static RECORDS: Records<Kernel> = Records::new();
+/// What all rings share; made last, so that what is there is whole.
+static RINGS: Once<Tables> = Once::new();
 
 /// Makes the tables; once, on the boot CPU.
-pub fn create(
-    now_ns: u64,
-    options: &Options,
-    park_secret: [u64; 2],
-) -> Result<&'static System, OutOfMemory> {
+pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(), OutOfMemory> {
     let blocks = cpu::all();
     let ids =
         || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
@@ -97,20 +80,21 @@ pub fn create(
         };
         Cpu::new(RunQueue::with_policy(id, options.policy, now_ns), own)
     }))?;
-    let first = CpuId::new(0).ok_or(OutOfMemory)?;
-    let threads = thread_count();
-    let system = System {
-        cpus,
-        online: CpuSet::first_n(cpus.len()),
-        threads: leak((0..threads).map(|slot| Thread::new(slot, first, slot + 1 < threads)))?,
-        processes: leak((0..MAX_PROCESSES).map(|_| Process::new()))?,
-        timers: leak((0..2 * threads as usize + MAX_SLEEPS).map(|_| Timer::new()))?,
-        sleeps: leak((0..MAX_SLEEPS as u32).map(Sleep::new))?,
+    let home = CpuId::new(0).ok_or(OutOfMemory)?;
+    let count = thread_count();
+    let threads = (0..count).map(|slot| Thread::new(slot, count, home, UserContext::new()));
+    let processes = (0..MAX_PROCESSES).map(|_| Process::new(AddressSpace::new()));
+    let rings = Tables {
+        timers: Timers::new(count, MAX_SLEEPS)?,
+        park: ParkTable::new(leak((0..count).map(|_| Waiter::new()))?, park_secret),
         has_fast_path: options.fast_path,
-        park: ParkTable::new(leak((0..threads).map(|_| Waiter::new()))?, park_secret),
     };
+    if !RECORDS.fill(leak(threads)?, leak(processes)?) || !CPUS.set(cpus) {
+        defect("the system's tables are made twice");
+    }
+    RINGS.call_once(|| rings);
     smp_lock::watch(|| Some(cpu::this().index() as usize));
-    Ok(SYSTEM.call_once(|| system))
+    Ok(())
 }
 
 fn leak<T>(items: impl Iterator<Item = T>) -> Result<&'static [T], OutOfMemory> {
@@ -124,47 +108,39 @@ fn thread_count() -> u32 {
     (frames / 4 / kernel_mm::stack::STACK_PAGES).clamp(16, MAX_THREADS) as u32
 }
 
-/// The tables, if the system is up.
+/// Whether the system is up.
 #[inline]
-pub fn get() -> Option<&'static System> {
-    SYSTEM.get()
+pub fn is_up() -> bool {
+    RINGS.is_completed()
 }
 
-/// The tables; user mode and everything that follows from it runs only once they are there.
+/// What all rings share; user mode and everything that follows from it runs only once it is there.
 #[inline]
-pub fn the() -> &'static System {
-    match SYSTEM.get() {
-        Some(system) => system,
+pub fn rings() -> &'static Tables {
+    match RINGS.get() {
+        Some(rings) => rings,
         None => defect("the system's tables are used before they are made"),
     }
 }
 
-impl System {
-    /// The CPU this runs on.
-    #[inline]
-    pub fn here(&self) -> &'static Cpu {
-        match self.cpus.get(cpu::this().index() as usize) {
-            Some(cpu) => cpu,
-            None => defect("a CPU without a record"),
-        }
-    }
+/// The CPUs, by number.
+#[inline(always)]
+pub fn cpus() -> &'static [Cpu] {
+    CPUS.as_slice()
+}
 
-    /// The CPU of that number.
-    #[inline]
-    pub fn cpu(&self, id: CpuId) -> Option<&'static Cpu> {
-        self.cpus.get(id.index())
-    }
+/// The CPU of that number.
+#[inline(always)]
+pub fn cpu(id: CpuId) -> Option<&'static Cpu> {
+    CPUS.get(id.index())
+}
 
-    /// The record at a thread's position, whichever thread is in it.
-    #[inline]
-    pub fn thread(&self, slot: u32) -> Option<&'static Thread> {
-        self.threads.get(slot as usize)
-    }
-
-    /// The record of the thread with this name, if it still is that thread's.
-    #[inline]
-    pub fn thread_named(&self, key: ThreadKey) -> Option<&'static Thread> {
-        self.thread(key.slot).filter(|thread| thread.state.load().generation() == key.generation)
+/// The CPU this runs on.
+#[inline(always)]
+pub fn here() -> &'static Cpu {
+    match CPUS.get(cpu::this().index() as usize) {
+        Some(cpu) => cpu,
+        None => defect("a CPU without a record"),
     }
 }
 

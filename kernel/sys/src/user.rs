@@ -1,15 +1,14 @@
 //! What user mode leads to by itself: system calls and faults.
 
-use crate::enter;
-use crate::process::Process;
-use crate::sched;
+use crate::kernel::{Here, Kernel, Thread};
 use crate::system;
-use crate::thread::Thread;
 use crate::{fatal, section, symbols};
 use abi_types::{Syscall, UNKNOWN_SYSCALL};
-use core::sync::atomic::Ordering;
 use kernel_arch::console;
 use kernel_arch::trap::TrapFrame;
+use kernel_ops::enter;
+use kernel_process::end::exit_process;
+use kernel_process::machine::process_of;
 
 /// A process that a fault ended has this exit code, less the exception's number.
 pub const FAULT_EXIT_CODE: i64 = -256;
@@ -22,41 +21,34 @@ pub const STACK_OVERFLOW_EXIT_CODE: i64 = FAULT_EXIT_CODE - 32;
 pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
     section::begin();
     let result = match Syscall::from_number(number) {
-        Some(Syscall::CapEnter) => enter::cap_enter(a0, a1),
-        Some(Syscall::Exit) => exit(a0.cast_signed()),
+        Some(Syscall::CapEnter) => cap_enter(a0, a1),
+        Some(Syscall::Exit) => exit_process(Kernel, current(), a0.cast_signed()),
         None => UNKNOWN_SYSCALL,
     };
     section::end("the return of a system call");
     result
 }
 
+fn cap_enter(min_complete: u64, timeout_ns: u64) -> u64 {
+    let here = Here::on(system::here());
+    here.own().counters.syscalls.bump();
+    enter::cap_enter(Kernel, here, min_complete, timeout_ns)
+}
+
 fn current() -> &'static Thread {
-    match sched::here().current() {
+    match system::here().current() {
         Some(thread) => thread,
         None => system::defect("user mode without a thread"),
     }
 }
 
-/// `exit`: the process ends, with all its threads.
-fn exit(code: i64) -> ! {
-    let thread = current();
-    close_and_end(thread, thread.process(), code)
-}
-
-/// Closes the process, which kills its other threads, and ends the thread that runs.
-fn close_and_end(thread: &'static Thread, process: &'static Process, code: i64) -> ! {
-    thread.exit_code.store(code, Ordering::Relaxed);
-    process.close(code);
-    sched::end(thread)
-}
-
 /// A fault in user mode ends the process, with a report.
 pub fn fault(frame: &TrapFrame) -> ! {
-    if system::get().is_none() {
+    if !system::is_up() {
         fatal::fault(frame);
     }
     let thread = current();
-    let process = thread.process();
+    let process = process_of(Kernel, thread);
     let vector = frame.vector();
     let address = (vector == core_fault::Vector::PAGE_FAULT).then(|| frame.fault_address());
     let (name, overflow) = {
@@ -79,12 +71,12 @@ pub fn fault(frame: &TrapFrame) -> ! {
     }
     console::print(format_args!("thread {}\n{frame}", thread.slot()));
     console::print(format_args!("backtrace\n"));
-    symbols::print_user_backtrace(&process.space, frame);
+    symbols::print_user_backtrace(&process.ops.space, frame);
     // What a person is told does not count.
     section::begin();
     let code = match overflow {
         Some(_) => STACK_OVERFLOW_EXIT_CODE,
         None => FAULT_EXIT_CODE - i64::from(vector.0),
     };
-    close_and_end(thread, process, code)
+    exit_process(Kernel, thread, code)
 }

@@ -12,7 +12,8 @@ use kernel_arch::cpu;
 use kernel_arch::trap::TrapFrame;
 use kernel_mm::space::{AddressSpace, Freed, PinnedBlock};
 use kernel_mm::stack::KernelStack;
-use kernel_mm::thread::{NewRing, UserThread};
+use kernel_mm::thread::{Start, UserContext};
+use smp_ring::Context as _;
 use user_blob::Program;
 
 /// Where a program's parts lie.
@@ -28,11 +29,11 @@ pub const MAX_CPUS: usize = 8;
 /// A process of one thread.
 pub struct Slot {
     pub space: AddressSpace,
-    pub thread: UserThread,
+    pub thread: UserContext,
 }
 
 pub static SLOTS: [Slot; 2 * MAX_CPUS] =
-    [const { Slot { space: AddressSpace::new(), thread: UserThread::new() } }; 2 * MAX_CPUS];
+    [const { Slot { space: AddressSpace::new(), thread: UserContext::new() } }; 2 * MAX_CPUS];
 
 /// How a thread came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,8 +216,8 @@ impl Slot {
         start.ring = 33;
         start.capset = 44;
         let stack = KernelStack::for_thread().map_err(|_| "no stack")?;
-        let ring = None::<NewRing<fn()>>;
-        self.thread.prepare(stack, &self.space, &start, ring).map_err(|_| "no thread")
+        let start = Start { space: &self.space, user: &start };
+        self.thread.prepare(stack, start).map_err(|_| "no thread")
     }
 
     /// A ring for the slot.
@@ -255,7 +256,7 @@ impl Slot {
 
     /// Takes it apart.
     pub fn unload(&'static self) -> Result<Freed, &'static str> {
-        self.thread.retire().map_err(|_| "the thread still runs")?;
+        self.thread.take_apart().map_err(|_| "the thread still runs")?;
         let mut all = Freed::default();
         while !all.is_done {
             let some = self.space.destroy(4).map_err(|_| "the space is in use")?;

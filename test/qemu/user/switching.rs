@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kernel_arch::context::{self, State};
 use kernel_arch::cpu;
 use kernel_sys::smp;
+use smp_ring::Context as _;
 use test_kernel::Env;
 use test_kit::{Outcome, T, check, check_eq, require, require_eq};
 use user_blob::{Program, page};
@@ -140,7 +141,7 @@ pub fn context_states(t: &mut T<'_, Env>) -> Outcome {
     let context = slot.thread.context();
     check_eq!(t, context.state(), State::Empty);
     check!(t, context::switch_to(context, commit, &0).is_err(), "an empty context ran");
-    check!(t, slot.thread.retire().is_err());
+    check!(t, slot.thread.take_apart().is_err());
     require_eq!(t, load_spin(slot, 1, STACK), Ok(()));
     check_eq!(t, context.state(), State::Saved);
     check!(t, slot.space.destroy(1).is_err(), "a space with a thread went away");

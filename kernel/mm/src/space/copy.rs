@@ -13,12 +13,10 @@ use core_address::{Frame, PAGE_SIZE, PhysAddr, VirtAddr, is_lower_half};
 use core_paging::{Access, tree};
 use kernel_arch::paging;
 
-/// Bytes of one copy, at most.
-pub const MAX_COPY_BYTES: usize = PAGE_SIZE as usize;
+pub use kernel_ops::machine::{MAX_COPY_BYTES, NotMapped};
 
-/// The memory is not the user's, not mapped, or not mapped for this; nothing was copied.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NotMapped;
+// A copy crosses one page boundary at most.
+const _: () = assert!(MAX_COPY_BYTES as u64 == PAGE_SIZE);
 
 /// What a copy may touch.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -192,5 +190,29 @@ impl AddressSpace {
             let virt = VirtAddr::new(address).filter(|v| !v.is_upper_half()).ok_or(NotMapped)?;
             tree::translate(&Store, root, virt).map(|found| found.phys).ok_or(NotMapped)
         })
+    }
+}
+
+impl kernel_ops::machine::Space for AddressSpace {
+    fn copy_in(&self, to: &mut [u8], from: u64) -> Result<(), NotMapped> {
+        AddressSpace::copy_in(self, to, from)
+    }
+
+    fn copy_out(&self, to: u64, from: &[u8]) -> Result<(), NotMapped> {
+        AddressSpace::copy_out(self, to, from)
+    }
+
+    fn is_readable(&self, from: u64, bytes: u64) -> bool {
+        AddressSpace::is_readable(self, from, bytes)
+    }
+
+    #[inline(always)]
+    fn load_u32(&self, address: u64) -> Result<u32, NotMapped> {
+        AddressSpace::load_u32(self, address)
+    }
+
+    #[inline(always)]
+    fn has_word(&self, address: u64) -> Result<(), NotMapped> {
+        AddressSpace::has_word(self, address)
     }
 }

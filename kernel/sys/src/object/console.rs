@@ -3,14 +3,14 @@
 //! The serial port is looked at while a read waits, every [`LOOK_NS`]: there is no interrupt to wait
 //! for, because device interrupts come with the interface for them.
 
-use super::Calling;
-use crate::complete::complete_words;
-use crate::deadlines;
-use crate::party::Party;
+use crate::kernel::{Calling, Kernel};
 use abi_ring::{INLINE_WORDS, Outcome};
 use abi_types::Status;
 use kernel_arch::console;
 use kernel_object::console::{Host, READ_BYTES};
+use kernel_ops::complete::complete_words;
+use kernel_ops::deadlines;
+use kernel_ops::party::Party;
 use schema::console::ReadResults;
 use schema_wire::Encode;
 use smp_lock::{LockClass, TicketLock};
@@ -23,7 +23,10 @@ const LOOK_NS: u64 = 10_000_000;
 /// The read that waits, and how much it takes.
 static READER: TicketLock<Option<(Party, usize)>> = TicketLock::with_class(LockClass::Global, None);
 
-impl Host for Calling<'_> {
+/// The console, in a call.
+pub struct Caller<'c, 'r>(pub &'c mut Calling<'r>);
+
+impl Host for Caller<'_, '_> {
     fn send(&mut self, bytes: &[u8]) {
         console::print_bytes(bytes);
     }
@@ -36,18 +39,18 @@ impl Host for Calling<'_> {
     fn complete_on_input(&mut self, capacity: usize) -> bool {
         // Input is short: an answer always fits the inline slot.
         let mut reader = READER.lock();
-        if reader.is_some() || self.room != abi_ring::Room::Inline {
+        if reader.is_some() || self.0.room != abi_ring::Room::Inline {
             return false;
         }
-        let Some(party) = self.keep(Target::Read) else { return false };
+        let Some(party) = self.0.keep(Target::Read) else { return false };
         *reader = Some((party, capacity));
         drop(reader);
-        if deadlines::look_at_console(LOOK_NS) {
+        if deadlines::poll_input_after(Kernel, LOOK_NS) {
             return true;
         }
         let is_ours = give_up(party);
         if is_ours {
-            self.unkeep(party);
+            self.0.unkeep(party);
         }
         !is_ours
     }
@@ -72,7 +75,7 @@ pub fn look() {
     if length == 0 {
         drop(reader);
         // Without a timer the read stays until a later one succeeds or it is cancelled.
-        let _ = deadlines::look_at_console(LOOK_NS);
+        deadlines::poll_input_after(Kernel, LOOK_NS);
         return;
     }
     *reader = None;
@@ -83,7 +86,7 @@ pub fn look() {
         Ok(bytes) => Outcome { length: bytes as u32, ..Outcome::plain(Status::Ok) },
         Err(_) => Outcome::plain(Status::ResultTooLarge),
     };
-    complete_words(party, &outcome, &words);
+    complete_words(Kernel, party, &outcome, &words);
 }
 
 /// Claims the waiting read for its cancel or end.

@@ -1,7 +1,8 @@
 //! What SystemInfo tells.
 
-use crate::system::the;
-use crate::{image, sched};
+use crate::image;
+use crate::sched::clock;
+use crate::system::cpus;
 use kernel_object::system_info::Host;
 use schema::system_info::{CpuCounters, Machine};
 
@@ -13,9 +14,9 @@ impl Host for Counted {
         let frames = kernel_mm::frames::counts();
         let heap = kernel_mm::heap::usage();
         Machine {
-            cpus: the().cpus.len() as u32,
+            cpus: cpus().len() as u32,
             profile: image::PROFILE,
-            uptime_ns: sched::clock(),
+            uptime_ns: clock(),
             frames_total: frames.managed,
             frames_free: frames.free,
             heap_bytes: heap.bytes,
@@ -25,8 +26,7 @@ impl Host for Counted {
     }
 
     fn cpu(&self, cpu: u32) -> Option<CpuCounters> {
-        let system = the();
-        let cpu = system.cpus.get(cpu as usize)?;
+        let cpu = cpus().get(cpu as usize)?;
         let (counters, queue) = (&cpu.own.counters, &cpu.queue);
         let (_, idle_ns) = queue.lock().view().busy_and_idle_ns();
         Some(CpuCounters {

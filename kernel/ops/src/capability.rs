@@ -1,0 +1,81 @@
+//! What a capability names.
+
+use alloc::vec::Vec;
+use core_cap::{Slot, Table};
+use core_endpoint::EndpointKey;
+
+/// The name of a process: where its record is, and which use of the record is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessKey {
+    /// The position.
+    pub slot: u32,
+    /// The generation, odd.
+    pub generation: u32,
+}
+
+const GENERATION_SHIFT: u32 = 32;
+
+impl ProcessKey {
+    /// What the bits of a record's name grow by when a process begins, and when it is gone.
+    pub(crate) const ONE_GENERATION: u64 = 1 << GENERATION_SHIFT;
+
+    #[inline(always)]
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.slot as u64 | (self.generation as u64) << GENERATION_SHIFT
+    }
+
+    #[inline(always)]
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self { slot: bits as u32, generation: (bits >> GENERATION_SHIFT) as u32 }
+    }
+
+    /// The name of the next process at `slot`, where this was the last name; `None` if there is a process,
+    /// or no name is left.
+    pub(crate) const fn begun(self, slot: u32) -> Option<Self> {
+        if self.generation % 2 == 1 || self.generation > u32::MAX - 2 {
+            return None;
+        }
+        Some(Self { slot, generation: self.generation + 1 })
+    }
+}
+
+/// An endpoint of some process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FacetOf {
+    /// The process that serves it.
+    pub process: ProcessKey,
+    /// The endpoint there.
+    pub endpoint: EndpointKey,
+}
+
+/// What a capability names: an object with ring operations of its own, or one of the machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object<O> {
+    /// The right to park and to wake.
+    ParkSpace,
+    /// The receiving side of an endpoint.
+    Endpoint(FacetOf),
+    /// A client's side of an endpoint.
+    Facet(FacetOf),
+    /// An object that the kernel serves, by calls alone.
+    Other(O),
+}
+
+/// A process's capability table.
+pub type CapTable<O> = Table<Object<O>, Vec<Slot<Object<O>>>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_free_at_even_generations_until_the_names_run_out() {
+        let free = ProcessKey::from_bits(0);
+        let first = free.begun(7).unwrap();
+        assert_eq!(first, ProcessKey { slot: 7, generation: 1 });
+        assert_eq!(first.begun(7), None);
+        let gone = ProcessKey::from_bits(first.to_bits() + ProcessKey::ONE_GENERATION);
+        assert_eq!(gone.begun(7), Some(ProcessKey { slot: 7, generation: 3 }));
+        assert_eq!(ProcessKey { slot: 7, generation: u32::MAX - 1 }.begun(7), None);
+    }
+}

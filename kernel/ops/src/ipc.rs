@@ -1,0 +1,434 @@
+//! CALL, RECV and RETURN on endpoints: the general path.
+//!
+//! The matching is `core_endpoint`'s, under the service's lock; this file keeps the pending
+//! operations, moves the messages and completes whoever a verdict names. The walk of a call:
+//! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
+//! → `Service::reply_then_recv` → the caller's CQE.
+
+use crate::caller::{Caller, Finish, NOTHING, Refused};
+use crate::capability::{FacetOf, Object, ProcessKey};
+use crate::complete::{complete, complete_ended, operation_of, retarget, target_of};
+use crate::deadlines;
+use crate::machine::{Machine, ProcessPart, Record, Space, service_of};
+use crate::message::{Fault, Message, Sender};
+use crate::object::{self, Objects};
+use crate::party::Party;
+use crate::service::Calls;
+use crate::timers::Purpose;
+use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
+use abi_types::{CapSlot, ReplyToken, Status};
+use core_cap::Cap;
+use core_endpoint::{
+    Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
+    ReplyThenRecvError, ReplyVerdict,
+};
+use smp_pending::{Operation, Target};
+
+/// A call that was matched with a receive.
+#[derive(Clone, Copy)]
+struct Delivery {
+    token: ReplyToken,
+    from: Party,
+    to: Party,
+    badge: u64,
+    deadline_ns: u64,
+}
+
+/// Registered buffers come with the interface that registers them: none has a number yet.
+fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
+    let is_registered = matches!(payload, Payload::Registered { .. })
+        || matches!(room, Some(Room::Registered { .. }));
+    if is_registered { Err(Status::InvalidArgument) } else { Ok(()) }
+}
+
+/// CALL.
+pub fn call<M: Objects>(caller: Caller<'_, M>, credit: Credit, call: &abi_ring::Call) -> Finish {
+    let found = caller
+        .ring
+        .shared
+        .process
+        .lookup(call.target())
+        .and_then(|cap| check_places(call.params(), Some(call.results())).map(|()| cap));
+    match found {
+        Err(status) => Finish::Plain(credit, status),
+        Ok(Cap { object: Object::Facet(facet), badge, grant }) => {
+            call_endpoint(caller, credit, call, facet, badge, grant).into()
+        }
+        Ok(cap) => object::call(caller, credit, call, &cap),
+    }
+}
+
+fn call_endpoint<M: Machine>(
+    caller: Caller<'_, M>,
+    credit: Credit,
+    call: &abi_ring::Call,
+    facet: FacetOf,
+    badge: u64,
+    grant: core_cap::Grant,
+) -> Result<Finish, Refused> {
+    // Sending capabilities along is not part of this kernel yet, and is refused before anything
+    // is done.
+    if call.transfers() != 0 {
+        return Err((Status::Unimplemented, credit));
+    }
+    let (payload, room) = (call.params(), call.results());
+    let operation = Operation { method: call.method(), transfers: 0, payload, room };
+    let mut party = caller.keep(credit, &operation);
+    if call.deadline_ns() != 0 {
+        party.room = party.room.bounded();
+    }
+    let refuse = |status| (status, caller.unkeep(party));
+    let now = caller.m.clock();
+    let deadline_ns = call.deadline_ns();
+    if deadline_ns > now {
+        let is_bound = caller.ring.shared.cells.get(party.cell).is_some_and(|cell| {
+            deadlines::bound(caller.m, Purpose::CallDeadline, party, cell, deadline_ns)
+        });
+        if !is_bound {
+            return Err(refuse(Status::Overloaded));
+        }
+    }
+    match place_call(caller, facet, grant, Call { caller: party, badge, deadline_ns }, now) {
+        Ok(CallVerdict::Queued(_)) => {}
+        Ok(CallVerdict::Deliver { to, token }) => {
+            let delivery = Delivery { token, from: party, to, badge, deadline_ns };
+            carry_out(caller.m, facet.process, Some(caller), delivery, true);
+        }
+        Err(status) => return Err(refuse(status)),
+    }
+    Ok(Finish::Later)
+}
+
+/// Puts the call to the service, and notes in the caller's cell what it waits for.
+fn place_call<M: Machine>(
+    caller: Caller<'_, M>,
+    facet: FacetOf,
+    grant: core_cap::Grant,
+    call: Call<Party>,
+    now: u64,
+) -> Result<CallVerdict<Party>, Status> {
+    let mut guard = service_of(caller.m, facet.process)?;
+    let service = guard.as_mut().ok_or(Status::Disconnected)?;
+    if !service.grants.is_live(grant) {
+        return Err(Status::Disconnected);
+    }
+    let party = call.caller;
+    let verdict =
+        service.calls.call(facet.endpoint, call, now).map_err(core_endpoint::CallError::status)?;
+    let key = match verdict {
+        CallVerdict::Deliver { token, .. } => CallKey::of(token),
+        CallVerdict::Queued(key) => key,
+    };
+    let ProcessKey { slot, generation } = facet.process;
+    // Before the lock is given up: from then on others may end the call, and the cell with it.
+    caller.aim(party, Target::Call { process: slot, generation, key: key.to_bits() });
+    Ok(verdict)
+}
+
+/// Moves the message of a matched call. Whoever is at fault if that fails drops out, and the other
+/// one is matched again.
+fn carry_out<M: Machine>(
+    m: M,
+    server: ProcessKey,
+    own: Option<Caller<'_, M>>,
+    mut delivery: Delivery,
+    directly: bool,
+) {
+    loop {
+        let fault = match deliver(m, server, own, &delivery, directly) {
+            Ok(()) => return,
+            Err(fault) => fault,
+        };
+        let key = CallKey::of(delivery.token);
+        let Ok(mut guard) = service_of(m, server) else { return };
+        let Some(service) = guard.as_mut() else { return };
+        match fault {
+            Fault::Source(status) => {
+                let Ok(rejected) =
+                    service.calls.reject_call(key, m.clock(), |ended| complete_ended(m, ended))
+                else {
+                    return;
+                };
+                // Before the lock is given up: from then on another call may take the receive, and its
+                // thread use the cell for the next.
+                if let RecvAgain::Recv(verdict) = &rejected.again {
+                    let key = match verdict {
+                        RecvVerdict::Waiting(key) => *key,
+                        RecvVerdict::Deliver { token, .. } => RecvKey::of(*token),
+                    };
+                    retarget(m, rejected.receiver, Target::Recv { key: key.to_bits() });
+                }
+                drop(guard);
+                if let Some((caller, _)) = rejected.call {
+                    complete(m, caller, &Outcome::plain(status));
+                }
+                match rejected.again {
+                    RecvAgain::Recv(RecvVerdict::Waiting(_)) => return,
+                    RecvAgain::Recv(RecvVerdict::Deliver { caller, badge, deadline_ns, token }) => {
+                        let (from, to) = (caller, rejected.receiver);
+                        delivery = Delivery { token, from, to, badge, deadline_ns };
+                    }
+                    RecvAgain::Disconnected(receiver) => {
+                        return complete(m, receiver, &Outcome::plain(Status::Disconnected));
+                    }
+                    RecvAgain::GivenUp(receiver) => {
+                        return complete(m, receiver, &Outcome::plain(Status::Cancelled));
+                    }
+                }
+            }
+            Fault::Target(status) => {
+                let rejected = service.calls.reject_recv(key, delivery.badge, delivery.deadline_ns);
+                let Ok(rejected) = rejected else { return };
+                drop(guard);
+                complete(m, rejected.receiver, &Outcome::plain(status));
+                match rejected.again {
+                    CallAgain::Call(CallVerdict::Deliver { to, token }) => {
+                        delivery = Delivery { to, token, ..delivery };
+                    }
+                    CallAgain::Call(CallVerdict::Queued(_)) | CallAgain::Abandoned => return,
+                    CallAgain::Disconnected(caller) => {
+                        return complete(m, caller, &Outcome::plain(Status::Disconnected));
+                    }
+                    CallAgain::Overloaded(caller) => {
+                        return complete(m, caller, &Outcome::plain(Status::Overloaded));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn deliver<M: Machine>(
+    m: M,
+    server: ProcessKey,
+    own: Option<Caller<'_, M>>,
+    delivery: &Delivery,
+    directly: bool,
+) -> Result<(), Fault> {
+    let Delivery { token, from, to, badge, deadline_ns } = *delivery;
+    let is_own = |caller: &Caller<'_, M>| caller.thread.ops().slot() == from.thread.slot;
+    let (sender, operation) = match own.filter(is_own) {
+        Some(caller) => {
+            let operation =
+                caller.ring.shared.cells.get(from.cell).map(smp_pending::Cell::operation);
+            (Sender::Own(caller), operation)
+        }
+        None => (Sender::Waiting { from, server, token }, operation_of(m, from)),
+    };
+    let operation = operation.ok_or(Fault::Source(Status::Cancelled))?;
+    let outcome = Outcome {
+        status: Status::Ok,
+        flags: 0,
+        method: operation.method,
+        length: operation.payload.length(),
+        badge,
+        token: token.to_bits(),
+    };
+    Message { m, from: sender, payload: operation.payload, to, outcome, deadline_ns, directly }
+        .deliver()
+}
+
+/// The receiving side in a slot of the process, which must be its own.
+fn own_endpoint<M: Machine>(
+    process: &ProcessPart<M>,
+    slot: CapSlot,
+) -> Result<EndpointKey, Status> {
+    match process.lookup(slot)?.object {
+        // Only the process that serves an endpoint receives from it.
+        Object::Endpoint(of) if process.is(of.process) => Ok(of.endpoint),
+        Object::Endpoint(_) => Err(Status::Disconnected),
+        _ => Err(Status::Unimplemented),
+    }
+}
+
+/// RECV.
+pub fn recv<M: Machine>(caller: Caller<'_, M>, credit: Credit, recv: &Recv) -> Finish {
+    let process = caller.ring.shared.process;
+    let endpoint = check_places(NOTHING, Some(recv.room()))
+        .and_then(|()| own_endpoint(process, recv.endpoint()));
+    let endpoint = match endpoint {
+        Ok(endpoint) => endpoint,
+        Err(status) => return Finish::Plain(credit, status),
+    };
+    let party = caller.keep_for(credit, recv.room());
+    let received = service_of(caller.m, process.key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        let verdict = service
+            .calls
+            .recv(endpoint, party, caller.m.clock(), |ended| complete_ended(caller.m, ended))
+            .map_err(core_endpoint::RecvError::status)?;
+        note_waiting(caller, party, &verdict);
+        Ok(verdict)
+    });
+    match received {
+        Ok(verdict) => {
+            received_now(caller, party, verdict);
+            Finish::Later
+        }
+        Err(status) => Finish::Plain(caller.unkeep(party), status),
+    }
+}
+
+/// Notes in the receiver's cell what it waits for; under the service's lock, as for a call.
+fn note_waiting<M: Machine>(caller: Caller<'_, M>, party: Party, verdict: &RecvVerdict<Party>) {
+    if let RecvVerdict::Waiting(key) = verdict {
+        caller.aim(party, Target::Recv { key: key.to_bits() });
+    }
+}
+
+/// A call that waited is there already.
+fn received_now<M: Machine>(caller: Caller<'_, M>, party: Party, verdict: RecvVerdict<Party>) {
+    if let RecvVerdict::Deliver { caller: from, badge, deadline_ns, token } = verdict {
+        let delivery = Delivery { token, from, to: party, badge, deadline_ns };
+        carry_out(caller.m, caller.ring.shared.process.key(), Some(caller), delivery, false);
+    }
+}
+
+/// RETURN, with or without a receive.
+pub fn answer<M: Machine>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
+    match (check_answer(caller, answer), answer.then()) {
+        (Err(status), _) => Finish::Plain(credit, status),
+        (Ok(()), None) => answer_only(caller, credit, answer),
+        (Ok(()), Some(recv)) => answer_then_recv(caller, credit, answer, &recv),
+    }
+}
+
+/// Whether the answer is where it says, and the next call can go where it says.
+fn check_answer<M: Machine>(caller: Caller<'_, M>, answer: &Return) -> Result<(), Status> {
+    let payload = answer.results();
+    check_places(payload, answer.then().map(|recv| recv.room()))?;
+    if answer.transfers() != 0 {
+        return Err(Status::Unimplemented);
+    }
+    if let Payload::Address { address, length } = payload
+        && !caller.ring.shared.process.space.is_readable(address, u64::from(length))
+    {
+        return Err(Status::BadAddress);
+    }
+    Ok(())
+}
+
+/// A RETURN by itself: it is done once the caller has its answer.
+fn answer_only<M: Machine>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
+    let replied = service_of(caller.m, caller.ring.shared.process.key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        check_length(&service.calls, answer)?;
+        service.calls.reply(answer.token()).map_err(|_| Status::NotFound)
+    });
+    match replied {
+        Ok(reply) => {
+            give_answer(caller, answer, reply, false);
+            Finish::Plain(credit, Status::Ok)
+        }
+        Err(status) => Finish::Plain(credit, status),
+    }
+}
+
+/// A RETURN that receives the next call, with which it completes. Both halves or none.
+fn answer_then_recv<M: Machine>(
+    caller: Caller<'_, M>,
+    credit: Credit,
+    answer: &Return,
+    recv: &Recv,
+) -> Finish {
+    let process = caller.ring.shared.process;
+    let endpoint = match own_endpoint(process, recv.endpoint()) {
+        Ok(endpoint) => endpoint,
+        Err(status) => return Finish::Plain(credit, status),
+    };
+    let party = caller.keep_for(credit, recv.room());
+    let replied = service_of(caller.m, process.key()).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        check_length(&service.calls, answer)?;
+        let (reply, received) = service
+            .calls
+            .reply_then_recv(answer.token(), endpoint, party, caller.m.clock(), |ended| {
+                complete_ended(caller.m, ended)
+            })
+            .map_err(|error| match error {
+                ReplyThenRecvError::StaleToken => Status::NotFound,
+                ReplyThenRecvError::Recv(error) => error.status(),
+            })?;
+        note_waiting(caller, party, &received);
+        Ok((reply, received))
+    });
+    match replied {
+        Ok((reply, received)) => {
+            give_answer(caller, answer, reply, true);
+            received_now(caller, party, received);
+            Finish::Later
+        }
+        Err(status) => Finish::Plain(caller.unkeep(party), status),
+    }
+}
+
+/// Whether the answer fits the room of the caller that waits for it.
+fn check_length(calls: &Calls, answer: &Return) -> Result<(), Status> {
+    let waiting = calls.caller_of(answer.token()).map_err(|_| Status::NotFound)?;
+    match waiting {
+        Some(party) if answer.results().length() > party.room.bytes() => {
+            Err(Status::ResultTooLarge)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Completes the call that was answered, if somebody waits for it.
+fn give_answer<M: Machine>(
+    caller: Caller<'_, M>,
+    answer: &Return,
+    reply: ReplyVerdict<Party>,
+    directly: bool,
+) {
+    let ReplyVerdict::Complete { caller: to, .. } = reply else { return };
+    let (status, method) = match answer.exception() {
+        None => (Status::Ok, 0),
+        Some(kind) => (Status::Exception, kind as u16),
+    };
+    let payload = answer.results();
+    let length = payload.length();
+    let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
+    let from = Sender::Own(caller);
+    let message = Message { m: caller.m, from, payload, to, outcome, deadline_ns: 0, directly };
+    match message.deliver() {
+        Ok(()) => {}
+        Err(Fault::Target(status)) => complete(caller.m, to, &Outcome::plain(status)),
+        // The server unmapped its answer while it gave it.
+        Err(Fault::Source(_)) => complete(caller.m, to, &Outcome::plain(Status::Cancelled)),
+    }
+}
+
+/// The deadline of a call that may still wait has come.
+pub fn deadline<M: Machine>(m: M, party: Party, now_ns: u64) {
+    let Some(Target::Call { process, generation, key }) = target_of(m, party) else { return };
+    let Ok(mut guard) = service_of(m, ProcessKey { slot: process, generation }) else { return };
+    let Some(service) = guard.as_mut() else { return };
+    let expired = service.calls.expire_call(CallKey::from_bits(key), now_ns);
+    drop(guard);
+    if let Ok(end) = expired {
+        complete(m, end.caller, &Outcome::plain(Status::DeadlineExpired));
+    }
+}
+
+/// Claims a pending call for its caller, who gives it up or is gone.
+pub fn give_up_call<M: Machine>(m: M, service: ProcessKey, key: u64) -> bool {
+    let Ok(mut guard) = service_of(m, service) else { return false };
+    let Some(service) = guard.as_mut() else { return false };
+    service.calls.cancel_call(CallKey::from_bits(key)).is_ok()
+}
+
+/// Claims a pending receive for its thread. If a message is on its way to it, the message ends it; if
+/// that fails, the receive is not put back.
+pub fn give_up_recv<M: Machine>(m: M, process: &ProcessPart<M>, party: Party) -> bool {
+    let Ok(mut guard) = service_of(m, process.key()) else { return false };
+    let Some(service) = guard.as_mut() else { return false };
+    // Under the lock: a delivery that fails renames the receive.
+    let Some(Target::Recv { key }) = target_of(m, party) else { return false };
+    let key = RecvKey::from_bits(key);
+    let is_ours = service.calls.cancel_recv(key).is_ok();
+    if !is_ours {
+        // Not found: it has ended meanwhile, and there is nobody to tell.
+        service.calls.give_up_delivery(key);
+    }
+    is_ours
+}

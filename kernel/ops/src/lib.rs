@@ -1,0 +1,45 @@
+//! The operations of a ring: what CALL, RETURN, RECV, PARK, UNPARK, YIELD, CANCEL and RELEASE do, on any
+//! machine.
+//!
+//! What is *decided* is decided in the cores: who is matched with whom in `core_endpoint`, who waits at which
+//! word in `core_park`, which slot holds what in `core_cap`. Which thread runs is `kernel_dispatch`'s. Here
+//! stands the order of things between them: an SQE is taken, its operation is kept, made known, completed,
+//! and whoever waits for the completion is woken. The kernel implements [`Machine`] over the hardware, tests
+//! over threads of the host and plain memory. Decided in ADR 230.
+//!
+//! The walk of a CALL: [`enter::cap_enter`] → [`pass::run`] reads one SQE → [`ipc::call`] →
+//! [`message::Message::deliver`] → [`complete::complete_with`].
+//!
+//! * `machine.rs`: what a machine owes, and the parts of its records that operations reach.
+//!   `capability.rs`: what a slot holds. `service.rs`: what a process serves. `timers.rs`: the timers there are.
+//! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
+//!   and what an operation comes to. `wait.rs`: the thread's own wait.
+//! * `ipc.rs`: calls. `fastpath.rs`: the same for the one case that has to be fast. `message.rs`: copying.
+//!   `object.rs`: calls on objects of the kernel's.
+//! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
+//!   `party.rs`: what waits, as others name it.
+//! * `park.rs`: words that threads wait at. `deadlines.rs`: time limits. `expire.rs`: who serves them.
+#![cfg_attr(not(any(test, loom)), no_std)]
+
+extern crate alloc;
+
+pub mod caller;
+pub mod cancel;
+pub mod capability;
+pub mod complete;
+pub mod deadlines;
+pub mod enter;
+pub mod expire;
+pub mod fastpath;
+pub mod ipc;
+pub mod machine;
+pub mod message;
+pub mod object;
+pub mod park;
+pub mod party;
+pub mod pass;
+pub mod service;
+pub mod timers;
+pub mod wait;
+
+pub use machine::Machine;

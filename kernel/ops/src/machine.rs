@@ -1,0 +1,341 @@
+//! What a machine owes the operations of a ring, beside what it owes the scheduler's driver; and the parts
+//! of its records that operations reach.
+
+use crate::capability::{CapTable, Object, ProcessKey};
+use crate::party::Party;
+use crate::service::Service;
+use crate::timers::Timers;
+use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use abi_types::{CapSlot, Status};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core_cap::{Cap, CapError};
+use core_fallible::OutOfMemory;
+use core_thread::{ThreadKey, Want};
+use core_timer::DeadlineQueue;
+use kernel_dispatch as dispatch;
+use smp_lock::{Guard, LockClass, TicketLock};
+use smp_park::ParkTable;
+use smp_pending::{Cell, Cells, Target};
+use smp_ring::{Completions, Context, Ring, RingHome};
+
+/// Buckets of the park table, each with a lock of its own: two for each CPU there can be.
+pub const PARK_BUCKETS: usize = 256;
+/// Bytes that are copied to or from user memory in one go: a page.
+pub const MAX_COPY_BYTES: usize = 4096;
+
+/// The address is not mapped, or not for this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotMapped;
+
+/// A process's memory, as operations reach it. Everything here is under the space's own lock, and nothing
+/// waits or switches.
+pub trait Space: Sync + 'static {
+    /// Copies at most [`MAX_COPY_BYTES`] from user memory.
+    fn copy_in(&self, to: &mut [u8], from: u64) -> Result<(), NotMapped>;
+    /// Copies at most [`MAX_COPY_BYTES`] to user memory that the user may write.
+    fn copy_out(&self, to: u64, from: &[u8]) -> Result<(), NotMapped>;
+    /// Whether the user may read so many bytes there.
+    fn is_readable(&self, from: u64, bytes: u64) -> bool;
+    /// Reads an aligned word. Acquire, pairs with the release of the user who wrote it.
+    fn load_u32(&self, address: u64) -> Result<u32, NotMapped>;
+    /// Whether [`load_u32`](Self::load_u32) could read there.
+    fn has_word(&self, address: u64) -> Result<(), NotMapped>;
+}
+
+/// The parts of a thread's record that operations reach.
+pub trait Record<M: Machine>: dispatch::Record {
+    /// Its own.
+    fn ops(&self) -> &ThreadPart<M>;
+}
+
+/// The part of a CPU's record that operations reach.
+pub trait CpuPart {
+    /// Deadlines armed there.
+    fn deadlines(&self) -> &TicketLock<DeadlineQueue>;
+}
+
+/// A machine whose threads have rings. Its threads have stacks: an operation may switch in the middle.
+pub trait Machine:
+    dispatch::Machine<Thread: Record<Self>, Own: CpuPart, Gone = Infallible>
+{
+    /// What a CPU runs.
+    type Context: Context;
+    /// The memory of a ring.
+    type RingMemory: abi_ring::Memory + Send + Sync + 'static;
+    /// The memory of a process.
+    type Space: Space;
+    /// Objects that the kernel serves and whose operations are calls alone.
+    type Other: Copy + core::fmt::Debug + PartialEq + Send + 'static;
+
+    /// What all rings share.
+    fn tables(self) -> &'static Tables;
+    /// The record at a process's position, whichever process is in it.
+    fn process(self, slot: u32) -> Option<&'static ProcessPart<Self>>;
+    /// So many words of zeros.
+    fn zeroed_words(self, count: usize) -> Result<Box<[u64]>, OutOfMemory>;
+
+    /// Claims an operation from an object that it waits for: `false` if someone else has it and
+    /// completes it.
+    fn claim(self, party: Party, target: Target) -> bool;
+    /// The time between two looks at the machine's input has passed.
+    fn poll_input(self);
+}
+
+/// What all rings share.
+pub struct Tables {
+    /// The timers of all operations.
+    pub timers: Timers,
+    /// Threads that wait at addresses.
+    pub park: ParkTable<'static, PARK_BUCKETS>,
+    /// Whether IPC may take its fast path.
+    pub has_fast_path: bool,
+}
+
+/// What a thread keeps with its ring, for as long as it lives.
+pub struct Own<M: Machine> {
+    /// The cells of its pending operations.
+    pub cells: Pending,
+    /// Its process.
+    pub process: &'static ProcessPart<M>,
+    /// Which thread of its record it is.
+    pub generation: u32,
+}
+
+/// The cells of a thread's pending operations.
+pub type Pending = Cells<Vec<Cell>, Vec<AtomicU64>>;
+/// A thread's ring with what it keeps there.
+pub type OwnRing<M> = Ring<<M as Machine>::RingMemory, Own<M>>;
+/// The completion side of a thread's ring, locked.
+pub type Completing<'t, M> = Completions<'t, <M as Machine>::RingMemory, Own<M>>;
+
+/// The part of a thread's record that operations reach.
+pub struct ThreadPart<M: Machine> {
+    /// How many completions its wait in `cap_enter` is for.
+    pub want: Want,
+    /// What runs, and its ring.
+    pub home: RingHome<M::Context, M::RingMemory, Own<M>>,
+    slot: u32,
+    process: AtomicU32,
+    /// The pending PARK: which wait, and its cell.
+    pub park_ticket: AtomicU32,
+    /// See `park_ticket`; 0 while there is none.
+    pub park_cell: AtomicU64,
+    /// When that PARK times out.
+    pub park_deadline_ns: AtomicU64,
+}
+
+/// In the place of a process's position: none.
+const NO_PROCESS: u32 = u32::MAX;
+
+impl<M: Machine> ThreadPart<M> {
+    /// The part of a record without a thread.
+    pub fn new(slot: u32, context: M::Context) -> Self {
+        Self {
+            want: Want::new(),
+            home: RingHome::new(context),
+            slot,
+            process: AtomicU32::new(NO_PROCESS),
+            park_ticket: AtomicU32::new(0),
+            park_cell: AtomicU64::new(0),
+            park_deadline_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// The position of the record.
+    #[inline]
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// The position of its process.
+    #[inline]
+    pub fn process_slot(&self) -> u32 {
+        self.process.load(Ordering::Relaxed)
+    }
+
+    /// A thread of that process begins in the record, with nothing pending.
+    pub fn begin(&self, process: u32) {
+        self.process.store(process, Ordering::Relaxed);
+        self.park_cell.store(0, Ordering::Relaxed);
+    }
+
+    /// No process's thread is in the record any more.
+    pub fn end(&self) {
+        self.process.store(NO_PROCESS, Ordering::Relaxed);
+    }
+
+    /// Its process.
+    #[inline]
+    pub fn process(&self, m: M) -> &'static ProcessPart<M> {
+        match m.process(self.process_slot()) {
+            Some(process) => process,
+            None => m.defect("a thread without a process"),
+        }
+    }
+
+    /// Locks the completion side of the ring of the thread with this generation.
+    #[inline]
+    pub fn completions_of(&self, generation: u32) -> Option<Completing<'_, M>> {
+        let completions = self.home.completions()?;
+        let is_its = completions.ring().shared.generation == generation;
+        is_its.then_some(completions)
+    }
+}
+
+/// The name of the thread in a record, while it is in use.
+#[inline]
+pub fn key_of<M: Machine>(thread: &'static M::Thread) -> ThreadKey {
+    use dispatch::Record as _;
+    ThreadKey { slot: thread.ops().slot, generation: thread.state().load().generation() }
+}
+
+/// The part of a process's record that operations reach.
+pub struct ProcessPart<M: Machine> {
+    /// Its memory.
+    pub space: M::Space,
+    /// Its capabilities; `None` while there is no process.
+    pub caps: TicketLock<Option<CapTable<M::Other>>>,
+    /// Its endpoints; `None` if it serves nothing.
+    pub service: TicketLock<Option<Service>>,
+    /// Its name, as bits: the generation is odd while there is a process, and stepped when one begins
+    /// and when it is gone.
+    key: AtomicU64,
+    /// Names its memory in park keys; never used again.
+    identity: AtomicU64,
+    /// Sleeps that are pending, and how many may be.
+    sleeps: AtomicU32,
+    sleep_limit: AtomicU32,
+}
+
+impl<M: Machine> ProcessPart<M> {
+    /// The part of a record without a process.
+    pub fn new(space: M::Space) -> Self {
+        Self {
+            space,
+            caps: TicketLock::with_class(LockClass::Table, None),
+            service: TicketLock::with_class(LockClass::Endpoint, None),
+            key: AtomicU64::new(0),
+            identity: AtomicU64::new(0),
+            sleeps: AtomicU32::new(0),
+            sleep_limit: AtomicU32::new(0),
+        }
+    }
+
+    /// Makes the record at `slot` a process's if it is free; one of two that want it gets it.
+    pub fn begin(&self, slot: u32, identity: u64, sleep_limit: u32) -> bool {
+        // Acquire, pairs with the release below and in `vacate`.
+        let now = self.key.load(Ordering::Acquire);
+        let Some(begun) = ProcessKey::from_bits(now).begun(slot) else { return false };
+        // AcqRel: as above.
+        let exchanged =
+            self.key.compare_exchange(now, begun.to_bits(), Ordering::AcqRel, Ordering::Relaxed);
+        if exchanged.is_err() {
+            return false;
+        }
+        self.identity.store(identity, Ordering::Relaxed);
+        self.sleeps.store(0, Ordering::Relaxed);
+        self.sleep_limit.store(sleep_limit, Ordering::Relaxed);
+        true
+    }
+
+    /// Gives the record back: nothing of the process is left.
+    pub fn vacate(&self) {
+        *self.caps.lock() = None;
+        *self.service.lock() = None;
+        // Release, pairs with the acquire in `begin`.
+        self.key.fetch_add(ProcessKey::ONE_GENERATION, Ordering::Release);
+    }
+
+    /// Its position.
+    #[inline]
+    pub fn slot(&self) -> u32 {
+        self.key().slot
+    }
+
+    /// Its name. Acquire, pairs with the release in `begin` and `vacate`.
+    #[inline]
+    pub fn key(&self) -> ProcessKey {
+        ProcessKey::from_bits(self.key.load(Ordering::Acquire))
+    }
+
+    /// Whether that is its name.
+    #[inline(always)]
+    pub fn is(&self, key: ProcessKey) -> bool {
+        // Acquire: as in `key`.
+        self.key.load(Ordering::Acquire) == key.to_bits()
+    }
+
+    /// Names its memory in park keys.
+    #[inline]
+    pub fn identity(&self) -> u64 {
+        self.identity.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more pending sleep; `false` if it has as many as it may.
+    pub fn sleep_began(&self) -> bool {
+        let limit = self.sleep_limit.load(Ordering::Relaxed);
+        let mut pending = self.sleeps.load(Ordering::Relaxed);
+        while pending < limit {
+            match self.sleeps.compare_exchange(
+                pending,
+                pending + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => pending = now,
+            }
+        }
+        false
+    }
+
+    /// A pending sleep is over.
+    pub fn sleep_ended(&self, m: M) {
+        if self.sleeps.fetch_sub(1, Ordering::Relaxed) == 0 {
+            m.defect("more sleeps ended than began");
+        }
+    }
+
+    /// Sleeps that are pending.
+    pub fn sleeps(&self) -> u32 {
+        self.sleeps.load(Ordering::Relaxed)
+    }
+
+    /// What a slot of its table holds.
+    #[inline(always)]
+    pub fn lookup(&self, slot: CapSlot) -> Result<Cap<Object<M::Other>>, Status> {
+        let caps = self.caps.lock();
+        let table = caps.as_ref().ok_or(Status::Disconnected)?;
+        match table.get(slot) {
+            Ok(cap) => Ok(*cap),
+            Err(CapError::Disconnected | CapError::Revoked) => Err(Status::Disconnected),
+        }
+    }
+}
+
+impl<M: Machine> core::fmt::Debug for ProcessPart<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "process {:?}", self.key())
+    }
+}
+
+/// The service of the process with this name, if it is there.
+pub fn service_of<M: Machine>(
+    m: M,
+    key: ProcessKey,
+) -> Result<Guard<'static, Option<Service>>, Status> {
+    let process = m.process(key.slot).ok_or(Status::Disconnected)?;
+    let service = process.service.lock();
+    // Under the lock: the record is not another process's before its service is taken out.
+    if !process.is(key) || service.is_none() {
+        return Err(Status::Disconnected);
+    }
+    Ok(service)
+}
+
+/// The current thread ends.
+pub fn end<M: Machine>(m: M, thread: &'static M::Thread) -> ! {
+    match dispatch::end(m, thread) {}
+}

@@ -1,0 +1,216 @@
+//! Moving a message from one thread to another.
+//!
+//! Inline to inline is one copy of words from ring to ring. Everything else goes page by page
+//! through a buffer of the kernel's: the slow form. A thread that is gone, or memory that is not
+//! mapped, is a [`Fault`] of the side it is on, and nothing was completed.
+
+use crate::caller::Caller;
+use crate::capability::ProcessKey;
+use crate::complete::{complete_with, operation_of};
+use crate::machine::{MAX_COPY_BYTES, Machine, Record, Space, service_of};
+use crate::party::{Fit, Party};
+use abi_ring::{INLINE_WORDS, Outcome, Payload, Room};
+use abi_types::{CqeFlags, INLINE_BYTES, ReplyToken, Status};
+use kernel_dispatch::preemption_point;
+use zerocopy::IntoBytes;
+
+/// Words of the buffer.
+const BUFFER_WORDS: usize = MAX_COPY_BYTES / 8;
+/// Bytes of a message between two preemption points: as many pages, each walked and copied twice, as fit a
+/// section of kernel code (`section`).
+const BYTES_PER_PREEMPTION_POINT: usize = 4 * MAX_COPY_BYTES;
+/// The word of an inline slot that holds a call's deadline.
+const DEADLINE_WORD: usize = INLINE_WORDS - 1;
+/// Where that word begins.
+const DEADLINE_OFFSET: u32 = (INLINE_BYTES - 8) as u32;
+
+/// Which side a message could not be moved for, and what to tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The sender's.
+    Source(Status),
+    /// The receiver's.
+    Target(Status),
+}
+
+/// Who sends.
+pub enum Sender<'r, M: Machine> {
+    /// The thread that runs this.
+    Own(Caller<'r, M>),
+    /// A thread that waits for the answer to a call, and may give it up at any time.
+    Waiting {
+        /// The call's operation.
+        from: Party,
+        /// The process that serves it.
+        server: ProcessKey,
+        /// The call there.
+        token: ReplyToken,
+    },
+}
+
+/// A message on its way.
+pub struct Message<'r, M: Machine> {
+    /// The machine.
+    pub m: M,
+    /// Who sends it.
+    pub from: Sender<'r, M>,
+    /// Where its bytes are.
+    pub payload: Payload,
+    /// Who gets it.
+    pub to: Party,
+    /// What the receiver's completion says.
+    pub outcome: Outcome,
+    /// The call's deadline, 0 for none.
+    pub deadline_ns: u64,
+    /// The receiver should run next on this CPU.
+    pub directly: bool,
+}
+
+impl<M: Machine> Message<'_, M> {
+    /// Copies the bytes and completes the receiver's operation.
+    pub fn deliver(&self) -> Result<(), Fault> {
+        let length = self.payload.length();
+        if length > self.to.room.bytes() {
+            return Err(Fault::Source(Status::ParamsTooLarge));
+        }
+        if let Sender::Own(caller) = &self.from
+            && let Payload::Inline { slot, .. } = self.payload
+            && self.to.room == Fit::SIMPLE_INLINE
+            && self.deadline_ns == 0
+        {
+            complete_with(self.m, self.to, self.directly, |ring, cq, credit| {
+                ring.kernel.post_from_slot(cq, credit, &self.outcome, &caller.ring.kernel, slot)
+            });
+            return Ok(());
+        }
+        self.deliver_slowly(length)
+    }
+
+    fn deliver_slowly(&self, length: u32) -> Result<(), Fault> {
+        let gone = Fault::Target(Status::Cancelled);
+        let room = operation_of(self.m, self.to).ok_or(gone)?.room;
+        let mut words = [0; INLINE_WORDS];
+        let mut outcome = self.outcome;
+        match room {
+            // The deadline has the last word of the slot: a payload that needs it does not fit.
+            Room::Inline if self.deadline_ns != 0 && length > DEADLINE_OFFSET => {
+                return Err(Fault::Source(Status::ParamsTooLarge));
+            }
+            Room::Inline => self.fetch(0, words.as_mut_bytes(), length as usize)?,
+            Room::Address { address, .. } => {
+                outcome.flags |= CqeFlags::BY_ADDRESS;
+                self.copy_to(address, length)?;
+            }
+            Room::Registered { .. } => return Err(Fault::Target(Status::InvalidArgument)),
+        }
+        let is_inline = room == Room::Inline;
+        if self.deadline_ns != 0 {
+            outcome.flags |= CqeFlags::DEADLINE;
+        }
+        complete_with(self.m, self.to, self.directly, |ring, cq, credit| {
+            if self.deadline_ns != 0 {
+                ring.kernel.write_next_inline(cq, DEADLINE_WORD, self.deadline_ns);
+            }
+            if is_inline {
+                ring.kernel.post_words(cq, credit, &outcome, &words)
+            } else {
+                ring.kernel.post(cq, credit, &outcome)
+            }
+        });
+        Ok(())
+    }
+
+    /// Copies the first `length` bytes after `offset` into the kernel.
+    fn fetch(&self, offset: usize, into: &mut [u8], length: usize) -> Result<(), Fault> {
+        let into = into.get_mut(..length).ok_or(Fault::Source(Status::ParamsTooLarge))?;
+        match &self.from {
+            Sender::Own(caller) => {
+                let space = &caller.ring.shared.process.space;
+                fetch::<M>(self.payload, offset, into, space, &caller.ring.kernel)
+            }
+            &Sender::Waiting { from, server, token } => {
+                let gone = Fault::Source(Status::Cancelled);
+                let thread = self.m.thread(from.thread.slot).ok_or(gone)?;
+                // The ring is there while its lock is held, and so is its process.
+                let held = thread.ops().completions_of(from.thread.generation).ok_or(gone)?;
+                fetch::<M>(
+                    self.payload,
+                    offset,
+                    into,
+                    &thread.ops().process(self.m).space,
+                    &held.ring().kernel,
+                )?;
+                drop(held);
+                // After the look at its cell and its memory: both are the sender's again from the moment
+                // it gives the call up, and what they hold then is not for this receiver.
+                if is_waited_for(self.m, server, token) { Ok(()) } else { Err(gone) }
+            }
+        }
+    }
+
+    /// Copies the message to the receiver's memory, a page at a time.
+    fn copy_to(&self, address: u64, length: u32) -> Result<(), Fault> {
+        let bad = Fault::Target(Status::BadAddress);
+        let gone = Fault::Target(Status::Cancelled);
+        let mut buffer = [0_u64; BUFFER_WORDS];
+        if length == 0 {
+            // Nothing to copy; whether there is a call all the same is for `fetch` to say.
+            return self.fetch(0, &mut [], 0);
+        }
+        let mut done = 0_usize;
+        while done < length as usize {
+            let part = (length as usize - done).min(MAX_COPY_BYTES);
+            self.fetch(done, buffer.as_mut_bytes(), part)?;
+            let bytes = buffer.as_bytes().get(..part).unwrap_or_default();
+            let to = address.checked_add(done as u64).ok_or(bad)?;
+            let thread = self.m.thread(self.to.thread.slot).ok_or(gone)?;
+            // As in `fetch`: with the lock held, the process cannot go away.
+            let held = thread.ops().completions_of(self.to.thread.generation).ok_or(gone)?;
+            thread.ops().process(self.m).space.copy_out(to, bytes).map_err(|_| bad)?;
+            drop(held);
+            done += part;
+            if done.is_multiple_of(BYTES_PER_PREEMPTION_POINT) {
+                preemption_point(self.m);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether somebody waits for the answer to a call.
+fn is_waited_for<M: Machine>(m: M, server: ProcessKey, token: ReplyToken) -> bool {
+    service_of(m, server).is_ok_and(|service| {
+        let calls = service.as_ref().map(|service| &service.calls);
+        calls.is_some_and(|calls| matches!(calls.caller_of(token), Ok(Some(_))))
+    })
+}
+
+/// Reads a part of a payload.
+pub fn fetch<M: Machine>(
+    payload: Payload,
+    offset: usize,
+    into: &mut [u8],
+    space: &M::Space,
+    ring: &abi_ring::KernelRing<M::RingMemory>,
+) -> Result<(), Fault> {
+    let bad = Fault::Source(Status::BadAddress);
+    match payload {
+        Payload::Inline { slot, length } => {
+            let mut words = [0; INLINE_WORDS];
+            ring.read_inline(slot, length, &mut words);
+            let bytes = words.as_bytes().get(offset..).unwrap_or_default();
+            for (to, from) in into.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            Ok(())
+        }
+        Payload::Address { address, .. } => {
+            let from = address.checked_add(offset as u64).ok_or(bad)?;
+            if into.is_empty() {
+                return Ok(());
+            }
+            space.copy_in(into, from).map_err(|_| bad)
+        }
+        Payload::Registered { .. } => Err(Fault::Source(Status::InvalidArgument)),
+    }
+}

@@ -1,0 +1,298 @@
+//! Calls on objects of the kernel's.
+//!
+//! What a method answers is the machine's ([`Objects::serve_call`]). A call is decoded from a copy of the
+//! parameters and its results are made in a buffer of the kernel's; both are then moved like any message.
+
+use crate::caller::{Caller, Finish};
+use crate::capability::{FacetOf, Object};
+use crate::complete::complete_ended;
+use crate::deadlines;
+use crate::machine::{MAX_COPY_BYTES, Machine, ProcessPart, Space, service_of};
+use crate::message::{self, Fault};
+use crate::party::Party;
+use crate::timers::Purpose;
+use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
+use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, Status};
+use alloc::boxed::Box;
+use core_cap::{Cap, Released};
+use core_endpoint::Load;
+use kernel_dispatch::preemption_point;
+use schema_wire::{Exception, Served};
+use smp_pending::Target;
+use zerocopy::IntoBytes;
+
+/// A machine that serves objects of its own.
+pub trait Objects: Machine {
+    /// Serves a call on an object of the kernel's.
+    fn serve_call(
+        self,
+        calling: &mut Calling<'_, Self>,
+        object: Object<Self::Other>,
+        method: u16,
+        params: &[u8],
+        results: &mut [u8],
+    ) -> Result<Served, Status>;
+    /// A capability to such an object left a slot of `process`: the object's own rule.
+    fn released(self, process: &'static ProcessPart<Self>, object: Self::Other);
+    /// The current thread ends with `code`.
+    fn exit_thread(self, thread: &'static Self::Thread, code: i64) -> !;
+}
+
+/// Pages of parameters between two preemption points: as for messages between threads.
+const PAGES_PER_PREEMPTION_POINT: usize = 4;
+
+/// A call in progress, as a host sees it.
+pub struct Calling<'r, M: Machine> {
+    /// Who calls.
+    pub caller: Caller<'r, M>,
+    /// What the completion will cost, until a host keeps it.
+    credit: Option<Credit>,
+    /// Where results go.
+    pub room: Room,
+    /// The caller ends when its pass does.
+    pub ends_with: Option<i64>,
+}
+
+impl<M: Machine> Calling<'_, M> {
+    /// Leaves the call pending, for a completion by whoever `target` says.
+    pub fn keep(&mut self, target: Target) -> Option<Party> {
+        let credit = self.credit.take()?;
+        let party = self.caller.keep_for(credit, self.room);
+        self.caller.aim(party, target);
+        Some(party)
+    }
+
+    /// Takes a kept call back.
+    pub fn unkeep(&mut self, party: Party) {
+        self.credit = Some(self.caller.unkeep(party));
+    }
+}
+
+/// Why a sleep is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSleep {
+    /// The process has as many pending sleeps as it may.
+    Quota,
+    /// All processes together have.
+    System,
+}
+
+impl<M: Machine> Calling<'_, M> {
+    /// Completes the call once the clock reads `deadline_ns`.
+    pub fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep> {
+        let Caller { m, ring, .. } = self.caller;
+        let process = ring.shared.process;
+        if !process.sleep_began() {
+            return Err(NoSleep::Quota);
+        }
+        let Some(party) = self.keep(Target::Sleep) else {
+            process.sleep_ended(m);
+            return Err(NoSleep::System);
+        };
+        let cell = ring.shared.cells.get(party.cell);
+        if cell.is_some_and(|cell| deadlines::bound(m, Purpose::Sleep, party, cell, deadline_ns)) {
+            return Ok(());
+        }
+        self.unkeep(party);
+        process.sleep_ended(m);
+        Err(NoSleep::System)
+    }
+
+    /// A facet of an endpoint with `badge`, in the caller's table; `None` without a slot or a grant.
+    pub fn mint(&mut self, of: FacetOf, badge: u64) -> Option<CapSlot> {
+        let Caller { m, ring, .. } = self.caller;
+        let server = m.process(of.process.slot)?;
+        let grant = server.service.lock().as_mut()?.mint(of.endpoint, badge)?;
+        let facet = Cap { object: Object::Facet(of), badge, grant };
+        let slot =
+            ring.shared.process.caps.lock().as_mut().and_then(|table| table.insert(facet).ok());
+        if slot.is_none()
+            && let Some(service) = server.service.lock().as_mut()
+        {
+            service.unmint(of.endpoint, badge);
+        }
+        slot
+    }
+
+    /// Makes every facet of an endpoint with `badge` stale; how many were made.
+    pub fn revoke(&mut self, of: FacetOf, badge: u64) -> u32 {
+        let Some(server) = self.caller.m.process(of.process.slot) else { return 0 };
+        server.service.lock().as_mut().map_or(0, |service| service.revoke(of.endpoint, badge))
+    }
+
+    /// How full an endpoint is.
+    pub fn load(&self, of: FacetOf) -> Option<Load> {
+        let server = self.caller.m.process(of.process.slot)?;
+        let service = server.service.lock();
+        service.as_ref()?.calls.load(of.endpoint)
+    }
+}
+
+/// Words that parameters or results have, in place for small messages.
+enum Buffer {
+    Small([u64; INLINE_WORDS]),
+    Large(Box<[u64]>),
+}
+
+impl Buffer {
+    fn of_bytes<M: Machine>(m: M, bytes: usize) -> Result<Self, Status> {
+        if bytes <= INLINE_BYTES {
+            return Ok(Self::Small([0; INLINE_WORDS]));
+        }
+        m.zeroed_words(bytes.div_ceil(8)).map(Self::Large).map_err(|_| Status::OutOfMemory)
+    }
+
+    fn words(&mut self) -> &mut [u64] {
+        match self {
+            Self::Small(words) => words,
+            Self::Large(words) => words,
+        }
+    }
+}
+
+/// What a call on an object of the kernel's is answered.
+enum Answer {
+    /// The completion says it all.
+    Outcome(Outcome),
+    /// The completion and its inline payload.
+    Words(Outcome, [u64; INLINE_WORDS]),
+    /// A host has kept the call.
+    Later,
+}
+
+/// A call on an object of the kernel's.
+pub fn call<M: Objects>(
+    caller: Caller<'_, M>,
+    credit: Credit,
+    call: &abi_ring::Call,
+    cap: &Cap<Object<M::Other>>,
+) -> Finish {
+    let mut calling =
+        Calling { caller, credit: Some(credit), room: call.results(), ends_with: None };
+    let served = serve(&mut calling, call, cap);
+    if let Some(code) = calling.ends_with {
+        caller.m.exit_thread(caller.thread, code);
+    }
+    let Some(credit) = calling.credit.take() else { return Finish::Later };
+    match served {
+        Ok(Answer::Outcome(outcome)) => Finish::Now(credit, outcome),
+        Ok(Answer::Words(outcome, words)) => Finish::Words(credit, outcome, words),
+        // Not reached: a host that answers later has the credit.
+        Ok(Answer::Later) => Finish::Plain(credit, Status::Unimplemented),
+        Err(status) => Finish::Plain(credit, status),
+    }
+}
+
+fn serve<M: Objects>(
+    calling: &mut Calling<'_, M>,
+    call: &abi_ring::Call,
+    cap: &Cap<Object<M::Other>>,
+) -> Result<Answer, Status> {
+    if call.transfers() != 0 {
+        return Err(Status::InvalidArgument);
+    }
+    let length = call.params().length() as usize;
+    let mut params = Buffer::of_bytes(calling.caller.m, length)?;
+    if length > MAX_COPY_BYTES {
+        preemption_point(calling.caller.m);
+    }
+    read_params(calling.caller, call.params(), params.words())?;
+    let capacity = match call.results() {
+        Room::Inline => INLINE_BYTES,
+        Room::Address { capacity, .. } | Room::Registered { capacity, .. } => {
+            (capacity as usize).min(MAX_COPY_BYTES)
+        }
+    };
+    let mut results = Buffer::of_bytes(calling.caller.m, capacity)?;
+    if length > MAX_COPY_BYTES {
+        preemption_point(calling.caller.m);
+    }
+    let served = {
+        let params = params.words().as_bytes().get(..length).unwrap_or_default();
+        let results = results.words().as_mut_bytes().get_mut(..capacity).unwrap_or_default();
+        let m = calling.caller.m;
+        m.serve_call(calling, cap.object, call.method(), params, results)?
+    };
+    match served {
+        Served::Results(bytes) => {
+            let outcome = Outcome { length: bytes as u32, ..Outcome::plain(Status::Ok) };
+            answer(calling, outcome, &mut results)
+        }
+        Served::Exception(bytes) => {
+            let said = results.words().as_bytes().get(..bytes).unwrap_or_default();
+            let kind = Exception::decode(said).map_or(0, |exception| exception.kind() as u16);
+            let length = bytes as u32;
+            let outcome = Outcome { method: kind, length, ..Outcome::plain(Status::Exception) };
+            answer(calling, outcome, &mut results)
+        }
+        Served::Later => Ok(Answer::Later),
+    }
+}
+
+/// Copies the parameters into the kernel, once.
+fn read_params<M: Machine>(
+    caller: Caller<'_, M>,
+    payload: Payload,
+    into: &mut [u64],
+) -> Result<(), Status> {
+    let length = payload.length() as usize;
+    let bytes = into.as_mut_bytes().get_mut(..length).unwrap_or_default();
+    let space = &caller.ring.shared.process.space;
+    for (number, part) in bytes.chunks_mut(MAX_COPY_BYTES).enumerate() {
+        if number % PAGES_PER_PREEMPTION_POINT == PAGES_PER_PREEMPTION_POINT - 1 {
+            preemption_point(caller.m);
+        }
+        let offset = number * MAX_COPY_BYTES;
+        message::fetch::<M>(payload, offset, part, space, &caller.ring.kernel).map_err(
+            |fault| match fault {
+                Fault::Source(status) | Fault::Target(status) => status,
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// The answer that is in the buffer, put where the caller wants it.
+fn answer<M: Machine>(
+    calling: &Calling<'_, M>,
+    mut outcome: Outcome,
+    results: &mut Buffer,
+) -> Result<Answer, Status> {
+    if let (Room::Inline, Buffer::Small(words)) = (calling.room, &*results) {
+        return Ok(Answer::Words(outcome, *words));
+    }
+    if let Room::Address { address, .. } = calling.room {
+        let bytes = results.words().as_bytes();
+        let said = bytes.get(..outcome.length as usize).unwrap_or_default();
+        if !said.is_empty() {
+            let space = &calling.caller.ring.shared.process.space;
+            space.copy_out(address, said).map_err(|_| Status::BadAddress)?;
+        }
+        outcome.flags |= CqeFlags::BY_ADDRESS;
+    }
+    Ok(Answer::Outcome(outcome))
+}
+
+/// A capability left a slot of `process`: the object's own rule.
+pub fn released<M: Objects>(
+    m: M,
+    process: &'static ProcessPart<M>,
+    Released(cap): Released<Object<M::Other>>,
+) {
+    match cap.object {
+        Object::Endpoint(of) if of.process == process.key() => close(m, of),
+        Object::Other(object) => m.released(process, object),
+        Object::Endpoint(_) | Object::Facet(_) | Object::ParkSpace => {}
+    }
+}
+
+/// The receiving side of an endpoint was released: what waits at it ends.
+fn close<M: Machine>(m: M, of: FacetOf) {
+    if let Ok(mut guard) = service_of(m, of.process)
+        && let Some(service) = guard.as_mut()
+    {
+        // Not found: it was closed before, and nothing waits.
+        let closed = service.calls.close(of.endpoint, |ended| complete_ended(m, ended));
+        debug_assert!(closed.is_ok() || service.calls.load(of.endpoint).is_none());
+    }
+}

@@ -1,0 +1,90 @@
+//! What a process serves: calls at its endpoints, and the facets they come through.
+
+use crate::party::Party;
+use alloc::vec::Vec;
+use core_cap::{Grant, GrantEntry, Grants};
+use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
+use core_fallible::{OutOfMemory, try_collect, try_push};
+
+/// The calls of what a process serves.
+pub type Calls = core_endpoint::Service<Party, Party, Vec<Record<Party, Party>>, Vec<Endpoint>>;
+
+/// Badges that can be told apart and revoked, per serving process: a table that is made whole, so that
+/// minting a facet allocates next to nothing.
+const GRANTS_PER_SERVICE: usize = 256;
+
+/// What a process serves.
+#[derive(Debug)]
+pub struct Service {
+    /// Endpoints and calls.
+    pub calls: Calls,
+    /// What revokes facets; looked at under the same lock as the calls.
+    pub grants: Grants<Vec<GrantEntry>>,
+    /// The facets that were made, by endpoint and badge.
+    facets: Vec<Facet>,
+}
+
+/// All facets of an endpoint with one badge.
+#[derive(Clone, Copy, Debug)]
+struct Facet {
+    endpoint: EndpointKey,
+    badge: u64,
+    /// What they fall with.
+    grant: Grant,
+    /// How many were made, copies not counted.
+    minted: u32,
+}
+
+impl Facet {
+    fn is(&self, endpoint: EndpointKey, badge: u64) -> bool {
+        self.endpoint == endpoint && self.badge == badge
+    }
+}
+
+impl Service {
+    /// A service of `count` endpoints, each with these limits, and their names.
+    pub fn new(limits: Limits, count: usize) -> Result<(Self, Vec<EndpointKey>), OutOfMemory> {
+        let records = (limits.queued + limits.in_flight) as usize * count;
+        let mut calls = Calls::new(
+            try_collect((0..records).map(|_| Record::UNUSED))?,
+            try_collect((0..count).map(|_| Endpoint::UNUSED))?,
+        );
+        let mut endpoints = Vec::new();
+        for _ in 0..count {
+            let endpoint = calls.open(limits).map_err(|_| OutOfMemory)?;
+            try_push(&mut endpoints, endpoint)?;
+        }
+        let entries = try_collect((0..GRANTS_PER_SERVICE).map(|_| GrantEntry::default()))?;
+        Ok((Self { calls, grants: Grants::new(entries), facets: Vec::new() }, endpoints))
+    }
+
+    /// The grant for a new facet of `endpoint` with `badge`; `None` if there are too many badges.
+    pub fn mint(&mut self, endpoint: EndpointKey, badge: u64) -> Option<Grant> {
+        if let Some(facet) = self.facets.iter_mut().find(|facet| facet.is(endpoint, badge)) {
+            facet.minted = facet.minted.saturating_add(1);
+            return Some(facet.grant);
+        }
+        self.facets.try_reserve(1).ok()?;
+        let grant = self.grants.open().ok()?;
+        try_push(&mut self.facets, Facet { endpoint, badge, grant, minted: 1 }).ok()?;
+        Some(grant)
+    }
+
+    /// Takes back one [`mint`](Self::mint) whose facet found no slot.
+    pub fn unmint(&mut self, endpoint: EndpointKey, badge: u64) {
+        if let Some(facet) = self.facets.iter_mut().find(|facet| facet.is(endpoint, badge)) {
+            facet.minted = facet.minted.saturating_sub(1);
+        }
+    }
+
+    /// Makes every facet of `endpoint` with `badge` stale; how many were made.
+    pub fn revoke(&mut self, endpoint: EndpointKey, badge: u64) -> u32 {
+        let at = self.facets.iter().position(|facet| facet.is(endpoint, badge));
+        let Some(at) = at else { return 0 };
+        let facet = self.facets.swap_remove(at);
+        // It was opened and never revoked, or it would not be in the list.
+        let revoked = self.grants.revoke(facet.grant);
+        debug_assert!(revoked.is_ok(), "a facet's grant is open as long as the facet is listed");
+        facet.minted
+    }
+}

@@ -1,0 +1,30 @@
+//! Processes and threads: the records, how one begins, and how what is left of the dead is taken apart.
+//!
+//! A process is an address space, a capability table, the endpoints it serves, and the right of its threads
+//! to all of them. Records are type-stable; a process or thread is named by position and generation. What
+//! operations reach of a record is `kernel_ops`'s part of it, what the scheduler reaches `kernel_dispatch`'s.
+//! The kernel implements [`Machine`] over stacks and page tables, tests over threads of the host.
+//! Decided in ADR 230.
+//!
+//! * `thread.rs`, `process.rs`: the records. `records.rs`: the tables of them. `remains.rs`: what waits to be
+//!   taken apart. `machine.rs`: what a machine owes.
+//! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: a thread or a
+//!   process is told to end. `reaper.rs`: what is left is taken apart, in steps.
+#![cfg_attr(not(any(test, loom)), no_std)]
+
+extern crate alloc;
+
+pub mod end;
+pub mod join;
+pub mod machine;
+pub mod process;
+pub mod reaper;
+pub mod records;
+pub mod remains;
+pub mod spawn;
+pub mod thread;
+
+pub use machine::Machine;
+pub use process::{NewProcess, Process};
+pub use records::Records;
+pub use thread::Thread;

@@ -1,0 +1,94 @@
+//! What a machine owes processes and threads, beside what it owes their operations.
+
+use crate::process::Process;
+use crate::records::Records;
+use crate::thread::Thread;
+use abi_types::RingBlock;
+use core_fallible::OutOfMemory;
+use core_thread::ThreadKey;
+use kernel_ops::object::Objects;
+use smp_ring::Context;
+
+/// The stack of a thread in the kernel.
+pub type Stack<M> = <<M as kernel_ops::Machine>::Context as Context>::Stack;
+
+/// Where a new thread finds what is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The position of its record.
+    pub thread: u32,
+    /// The position of its process's.
+    pub process: u32,
+    /// The address of its ring.
+    pub ring: u64,
+    /// The address of its CapSet, or 0.
+    pub capset: u64,
+}
+
+/// How a thread starts in user mode; the addresses are not yet checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// First instruction.
+    pub entry: u64,
+    /// Stack pointer.
+    pub stack_top: u64,
+    /// RDI.
+    pub argument: u64,
+    /// FS base.
+    pub fs_base: u64,
+}
+
+/// Why a thread cannot start so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadStart {
+    /// The entry is no user address.
+    Entry,
+    /// The stack's top is no user address or not aligned.
+    Stack,
+    /// The FS base is no user address.
+    FsBase,
+}
+
+/// A machine that has processes.
+pub trait Machine: Objects<Thread = Thread<Self>> {
+    /// How a thread starts in user mode.
+    type UserStart;
+    /// Pages of a thread's stack in the kernel, as they are charged.
+    const STACK_PAGES: u32;
+
+    /// The object that a handle to a thread names.
+    fn handle_to(thread: ThreadKey) -> Self::Other;
+    /// The tables.
+    fn records(self) -> &'static Records<Self>;
+    /// How a thread starts, if those are places that user mode has.
+    fn user_start(self, start: Start) -> Result<Self::UserStart, BadStart>;
+    /// A stack for a new thread.
+    fn new_stack(self) -> Result<Stack<Self>, OutOfMemory>;
+    /// Memory for a ring laid out as `block`, mapped at `address` of a process; `None` without memory.
+    fn new_ring(
+        self,
+        space: &'static Self::Space,
+        address: u64,
+        block: RingBlock,
+    ) -> Option<Self::RingMemory>;
+    /// How a context starts for a thread of `space` at that place.
+    fn start<'s>(
+        self,
+        space: &'static Self::Space,
+        user: &'s mut Self::UserStart,
+        place: Place,
+    ) -> <Self::Context as Context>::Start<'s>;
+    /// Frees about `frames` frames of a process without threads; whether that was the last of them.
+    fn free_memory(self, space: &'static Self::Space, frames: u64) -> bool;
+    /// Nothing of a process is left but its record, which is to be vacated.
+    fn process_reaped(self, process: &'static Process<Self>);
+}
+
+/// The process of a thread that is in use.
+#[inline]
+pub fn process_of<M: Machine>(m: M, thread: &'static Thread<M>) -> &'static Process<M> {
+    match m.records().process(thread.ops.process_slot()) {
+        Some(process) => process,
+        None => m.defect("a thread without a process"),
+    }
+}

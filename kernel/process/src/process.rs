@@ -1,0 +1,262 @@
+//! A process's record: its threads' count, its rings, its account, its end.
+
+use crate::thread::NONE;
+use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
+use alloc::vec::Vec;
+use core_elf::Guards;
+use core_fallible::try_push;
+use core_manifest::{Name, Profile};
+use core_thread::{CloseVerdict, LeaveVerdict, Roster};
+use kernel_ops::capability::{CapTable, ProcessKey};
+use kernel_ops::machine::ProcessPart;
+use kernel_ops::object::Objects;
+use kernel_ops::service::Service;
+use smp_lock::{LockClass, TicketLock};
+
+/// One record.
+pub struct Process<M: Objects> {
+    /// What operations reach: its name, memory, capabilities, endpoints.
+    pub ops: ProcessPart<M>,
+    /// Its threads and what they share.
+    pub members: TicketLock<Members<M>>,
+    capset: AtomicU64,
+    /// What it ended with, as bits.
+    exit_code: AtomicU64,
+    /// CPU time its threads ran, in ns.
+    cpu_time_ns: AtomicU64,
+    /// The next to be taken apart.
+    pub(crate) next: AtomicU32,
+}
+
+/// Its threads and what they share, under one lock.
+#[derive(Debug)]
+pub struct Members<M: Objects> {
+    /// How many live, and how it ends.
+    pub roster: Roster,
+    /// Thread records that are charged.
+    charged: u32,
+    /// What it may use.
+    pub profile: Profile,
+    /// What it is called.
+    pub name: Name,
+    /// The system ends with it.
+    pub is_essential: bool,
+    /// The guards below its stacks.
+    pub guards: Guards,
+    /// Rings that threads have left, with their place in the arena.
+    rings: Vec<(u32, M::RingMemory)>,
+    /// The first place of the arena that never held a ring.
+    next_ring: u32,
+}
+
+/// What a process is made with.
+pub struct NewProcess<M: Objects> {
+    /// What it is called.
+    pub name: Name,
+    /// What it may use.
+    pub profile: Profile,
+    /// The system ends with it.
+    pub is_essential: bool,
+    /// Its table, empty.
+    pub caps: CapTable<M::Other>,
+    /// Its endpoints, if it serves any.
+    pub service: Option<Service>,
+}
+
+/// Why a thread could not be made. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnError {
+    /// The process is ending.
+    Closed,
+    /// The process has as many thread records as it may.
+    Records,
+    /// Its kernel stacks have as many pages as they may.
+    StackPages,
+    /// The capability table has no slot for the handle.
+    Slots,
+    /// No memory for a kernel stack.
+    StackMemory,
+    /// No memory for the ring, or every thread record is in use.
+    Memory,
+}
+
+impl<M: Objects> Members<M> {
+    fn new(profile: Profile, name: Name, is_essential: bool) -> Self {
+        Self {
+            roster: Roster::new(),
+            charged: 0,
+            profile,
+            name,
+            is_essential,
+            guards: Guards::new(),
+            rings: Vec::new(),
+            next_ring: 0,
+        }
+    }
+
+    /// Thread records that are charged.
+    pub fn charged(&self) -> u32 {
+        self.charged
+    }
+}
+
+/// A place of the ring arena for a new thread.
+pub(crate) enum RingPlace<R> {
+    /// One that a thread has left, with its memory.
+    Used(u32, R),
+    /// One that never held a ring.
+    New(u32),
+}
+
+impl<M: Objects> Process<M> {
+    /// A record without a process.
+    pub fn new(space: M::Space) -> Self {
+        Self {
+            ops: ProcessPart::new(space),
+            members: TicketLock::with_class(
+                LockClass::Members,
+                Members::new(Profile::NONE, Name::new(""), false),
+            ),
+            capset: AtomicU64::new(0),
+            exit_code: AtomicU64::new(0),
+            cpu_time_ns: AtomicU64::new(0),
+            next: AtomicU32::new(NONE),
+        }
+    }
+
+    /// Makes it a process without memory or threads. By whoever took the free record.
+    pub(crate) fn begin(&self, new: NewProcess<M>) {
+        self.capset.store(0, Ordering::Relaxed);
+        self.cpu_time_ns.store(0, Ordering::Relaxed);
+        *self.members.lock() = Members::new(new.profile, new.name, new.is_essential);
+        *self.ops.caps.lock() = Some(new.caps);
+        *self.ops.service.lock() = new.service;
+    }
+
+    /// Its position.
+    #[inline]
+    pub fn slot(&self) -> u32 {
+        self.ops.slot()
+    }
+
+    /// Its name.
+    #[inline]
+    pub fn key(&self) -> ProcessKey {
+        self.ops.key()
+    }
+
+    /// What it ended with.
+    pub fn exit_code(&self) -> i64 {
+        self.exit_code.load(Ordering::Relaxed).cast_signed()
+    }
+
+    pub(crate) fn set_exit_code(&self, code: i64) {
+        self.exit_code.store(code.cast_unsigned(), Ordering::Relaxed);
+    }
+
+    /// Pays for the CPU time of a thread that has ended.
+    pub(crate) fn pay(&self, ran_ns: u64) {
+        self.cpu_time_ns.fetch_add(ran_ns, Ordering::Relaxed);
+    }
+
+    /// CPU time of its threads that have ended, in ns: all of it once the last one has.
+    pub fn cpu_time_ns(&self) -> u64 {
+        self.cpu_time_ns.load(Ordering::Relaxed)
+    }
+
+    /// Where its CapSet is, or 0.
+    pub fn capset_address(&self) -> u64 {
+        self.capset.load(Ordering::Relaxed)
+    }
+
+    /// Says that it has a CapSet.
+    pub fn has_capset(&self) {
+        self.capset.store(CAPSET_VADDR, Ordering::Relaxed);
+    }
+
+    /// Where a place of the ring arena is.
+    pub const fn ring_address(number: u32) -> u64 {
+        RING_VADDR + number as u64 * RING_STRIDE
+    }
+
+    /// Makes room for one more thread, whose kernel stack has so many pages: its record and its stack are
+    /// charged.
+    pub(crate) fn admit(&self, stack_pages: u32) -> Result<(), SpawnError> {
+        let mut members = self.members.lock();
+        if members.roster.is_closed() {
+            return Err(SpawnError::Closed);
+        }
+        let charged = members.charged.saturating_add(1);
+        if charged > members.profile.threads {
+            return Err(SpawnError::Records);
+        }
+        if charged.saturating_mul(stack_pages) > members.profile.kernel_stack_pages {
+            return Err(SpawnError::StackPages);
+        }
+        members.roster.admit().map_err(|_| SpawnError::Closed)?;
+        members.charged = charged;
+        Ok(())
+    }
+
+    /// Ends the charge of one thread record.
+    pub(crate) fn discharge(&self, m: M) {
+        let mut members = self.members.lock();
+        match members.charged.checked_sub(1) {
+            Some(charged) => members.charged = charged,
+            None => m.defect("a thread record's charge was ended twice"),
+        }
+    }
+
+    /// A thread has left; with what the process ends, if that was the last one.
+    #[must_use = "a process whose last thread has left is to be taken apart"]
+    pub(crate) fn leave(&self, m: M, code: i64) -> Option<i64> {
+        let verdict = self.members.lock().roster.leave(code);
+        match verdict {
+            Ok(LeaveVerdict::Continue) => None,
+            Ok(LeaveVerdict::ProcessEnds { code }) => Some(code),
+            Err(_) => m.defect("a thread left a process that has none"),
+        }
+    }
+
+    /// Whether it admits no thread any more.
+    pub fn is_closed(&self) -> bool {
+        self.members.lock().roster.is_closed()
+    }
+
+    /// Admits no thread from now on; `false` if it was so before. Whoever closes it first decides the code.
+    pub(crate) fn close(&self, code: i64) -> bool {
+        self.members.lock().roster.close(code) != CloseVerdict::Already
+    }
+
+    /// A place in the ring arena for a new thread; `None` if there is no memory to remember it by.
+    pub(crate) fn take_ring_place(&self) -> Option<RingPlace<M::RingMemory>> {
+        let mut members = self.members.lock();
+        if let Some((number, memory)) = members.rings.pop() {
+            return Some(RingPlace::Used(number, memory));
+        }
+        let number = members.next_ring;
+        members.rings.try_reserve(1).ok()?;
+        members.next_ring = number.checked_add(1)?;
+        Some(RingPlace::New(number))
+    }
+
+    /// Keeps a ring for the next thread.
+    pub(crate) fn give_ring(&self, number: u32, memory: M::RingMemory) {
+        let mut members = self.members.lock();
+        // Without memory to remember it by, the place stays unused until the process ends.
+        if try_push(&mut members.rings, (number, memory)).is_err() {}
+    }
+
+    /// Lets go of every ring that no thread uses.
+    pub(crate) fn drop_rings(&self) {
+        let rings = core::mem::take(&mut self.members.lock().rings);
+        drop(rings);
+    }
+}
+
+impl<M: Objects> core::fmt::Debug for Process<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.ops.fmt(f)
+    }
+}

@@ -1,0 +1,195 @@
+//! A thread begins.
+
+use crate::join;
+use crate::machine::{Machine, Place, Stack, process_of};
+use crate::process::{Process, RingPlace, SpawnError};
+use crate::reaper;
+use crate::thread::Thread;
+use abi_ring::Memory;
+use abi_sync::atomic::AtomicU64;
+use abi_types::{CapSlot, RingBlock};
+use alloc::vec::Vec;
+use core_cap::Cap;
+use core_fallible::{OutOfMemory, try_collect};
+use core_sched::CpuId;
+use core_sched_policy::{LatencyClass, Share, Weight};
+use core_thread::{Lifecycle, ThreadKey};
+use kernel_dispatch::{self as dispatch, preemption_point};
+use kernel_ops::capability::Object;
+use kernel_ops::machine::Own;
+use kernel_ops::object::Calling;
+use smp_pending::{Cell, Cells};
+use smp_ring::{NewRing, Refused};
+use smp_rq::lock_home_by;
+
+/// What a thread is made of, before it is one.
+struct Parts<M: Machine> {
+    stack: Stack<M>,
+    /// The place of its ring in the arena, the ring's memory, and how much one call may carry.
+    number: u32,
+    memory: M::RingMemory,
+    limit: u32,
+    /// What its pending operations need.
+    cells: Vec<Cell>,
+    words: Vec<AtomicU64>,
+}
+
+impl<M: Machine> Parts<M> {
+    fn allocate(m: M, process: &'static Process<M>) -> Result<Self, SpawnError> {
+        let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
+        preemption_point(m);
+        let (number, memory, limit) = take_ring(m, process).ok_or(SpawnError::Memory)?;
+        preemption_point(m);
+        match pending(memory.block().cq_entries()) {
+            Ok((cells, words)) => Ok(Self { stack, number, memory, limit, cells, words }),
+            Err(OutOfMemory) => {
+                process.give_ring(number, memory);
+                Err(SpawnError::Memory)
+            }
+        }
+    }
+}
+
+/// A ring for a new thread: its place, its memory, and how much one call may carry.
+fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(u32, M::RingMemory, u32)> {
+    let (entries, limit) = {
+        let profile = &process.members.lock().profile;
+        (profile.ring_entries, profile.ring_scratch_limit_bytes)
+    };
+    match process.take_ring_place()? {
+        RingPlace::Used(number, memory) => Some((number, memory, limit)),
+        RingPlace::New(number) => {
+            let address = Process::<M>::ring_address(number);
+            let memory = m.new_ring(&process.ops.space, address, RingBlock::new(entries)?)?;
+            Some((number, memory, limit))
+        }
+    }
+}
+
+/// Storage for that many pending operations.
+fn pending(count: u32) -> Result<(Vec<Cell>, Vec<AtomicU64>), OutOfMemory> {
+    let cells = try_collect((1..count).map(|_| Cell::default()))?;
+    let words = count.div_ceil(u64::BITS);
+    Ok((cells, try_collect((1..words).map(|_| AtomicU64::new(0)))?))
+}
+
+/// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.
+pub fn spawn<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+    mut start: M::UserStart,
+    weight: Weight,
+    held: bool,
+) -> Result<ThreadKey, SpawnError> {
+    process.admit(M::STACK_PAGES)?;
+    match prepare(m, process, &mut start, weight, held) {
+        Ok(thread) => {
+            let key = thread.key();
+            // The process may have been closed since it admitted the thread, and its killer may
+            // have looked before the record was in use.
+            if process.is_closed() && thread.state.kill(key.generation).is_err() {
+                m.defect("a thread that was not started is gone");
+            }
+            if thread.state.start().is_err() {
+                m.defect("a new thread cannot be started");
+            }
+            dispatch::enqueue_new(m, thread);
+            Ok(key)
+        }
+        Err(error) => {
+            process.discharge(m);
+            if let Some(code) = process.leave(m, 0) {
+                reaper::reap_process(m, process, code);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Makes a thread of the caller's process, with a handle to it in the caller's table; all or nothing.
+pub fn spawn_held<M: Machine>(
+    calling: &mut Calling<'_, M>,
+    start: M::UserStart,
+) -> Result<CapSlot, SpawnError> {
+    let m = calling.caller.m;
+    let process = process_of(m, calling.caller.thread);
+    // The slot first: what comes after it can be undone without anyone having seen a thread.
+    let mut caps = process.ops.caps.lock();
+    let table = caps.as_mut().ok_or(SpawnError::Closed)?;
+    let place = table.reserve(1).map_err(|_| SpawnError::Slots)?;
+    drop(caps);
+    let made = spawn(m, process, start, Weight::DEFAULT, true);
+    let mut caps = process.ops.caps.lock();
+    let table = caps.as_mut().ok_or(SpawnError::Closed)?;
+    // The promised slot, under one lock.
+    table.abort(place);
+    let key = made?;
+    let slot = table.insert(Cap::new(Object::Other(M::handle_to(key))));
+    drop(caps);
+    slot.map_err(|_| {
+        join::handle_released(m, key);
+        SpawnError::Closed
+    })
+}
+
+fn prepare<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+    start: &mut M::UserStart,
+    weight: Weight,
+    held: bool,
+) -> Result<&'static Thread<M>, SpawnError> {
+    let parts = Parts::allocate(m, process)?;
+    let Some(thread) = m.records().take_thread() else {
+        process.give_ring(parts.number, parts.memory);
+        return Err(SpawnError::Memory);
+    };
+    let Ok(generation) = thread.state.create() else {
+        m.defect("a free thread record is in use");
+    };
+    let key = thread.key();
+    let place = Place {
+        thread: thread.slot(),
+        process: process.slot(),
+        ring: Process::<M>::ring_address(parts.number),
+        capset: process.capset_address(),
+    };
+    thread.begin(process.slot(), parts.number);
+    *thread.lifecycle.lock() =
+        Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });
+    let (cells, words) = (parts.cells, parts.words);
+    let own_process = &process.ops;
+    let ring = NewRing {
+        memory: parts.memory,
+        params_bytes: parts.limit,
+        result_bytes: parts.limit,
+        shared: || Own { cells: Cells::new(cells, words), process: own_process, generation },
+        only_passes: !m.tables().has_fast_path,
+    };
+    let start = m.start(&process.ops.space, start, place);
+    let prepared = thread.ops.home.prepare(parts.stack, start, Some(ring));
+    if let Err(Refused { stack, ring, .. }) = prepared {
+        drop(stack);
+        if let Some(ring) = ring {
+            process.give_ring(parts.number, ring.memory);
+        }
+        undo(m, thread);
+        return Err(SpawnError::Closed);
+    }
+    let share = Share::new(weight, LatencyClass::Normal);
+    let queue_of = |cpu: CpuId| m.cpus().get(cpu.index()).map(|cpu| &cpu.queue);
+    let renewed = lock_home_by(queue_of, &thread.node)
+        .map(|mut queue| queue.renew(&thread.node, key.to_bits(), share));
+    if !matches!(renewed, Some(Ok(()))) {
+        m.defect("the queue node of a free thread record is in use");
+    }
+    Ok(thread)
+}
+
+fn undo<M: Machine>(m: M, thread: &'static Thread<M>) {
+    *thread.lifecycle.lock() = None;
+    if thread.state.abandon().is_err() || thread.state.recycle().is_err() {
+        m.defect("a thread that was never started cannot be undone");
+    }
+    m.records().give_thread(thread);
+}

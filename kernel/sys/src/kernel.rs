@@ -1,0 +1,43 @@
+//! This machine as the host crates know it: its name, and the objects it serves.
+//!
+//! What the machine does is in `sched` (the scheduler's driver), `rings` (operations and processes) and
+//! `object` (calls on what it serves).
+
+use core_thread::ThreadKey;
+use kernel_dispatch as dispatch;
+
+/// This machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel;
+
+/// A CPU, as the scheduler knows it.
+pub type Cpu = dispatch::Cpu<Kernel>;
+/// The proof of running on a CPU, up to the next switch.
+pub type Here = dispatch::Here<Kernel>;
+/// A thread's record.
+pub type Thread = kernel_process::Thread<Kernel>;
+/// A process's record.
+pub type Process = kernel_process::Process<Kernel>;
+/// What a slot of a capability table holds.
+pub type Object = kernel_ops::capability::Object<KernelObject>;
+/// A call in progress.
+pub type Calling<'r> = kernel_ops::object::Calling<'r, Kernel>;
+
+/// An object that the kernel serves, by calls alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelObject {
+    /// The console.
+    Console,
+    /// The record port.
+    Records,
+    /// The clock.
+    Timer,
+    /// The machine's counters.
+    SystemInfo,
+    /// Threads of the process.
+    ThreadSpawner,
+    /// The calling thread itself.
+    ThreadControl,
+    /// One thread of the process.
+    ThreadHandle(ThreadKey),
+}

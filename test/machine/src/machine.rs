@@ -1,0 +1,332 @@
+//! What the machine owes the kernel's crates.
+
+use crate::objects::HostObject;
+use crate::space::HostSpace;
+use crate::user::User;
+use crate::world::{Body, World};
+use abi_ring_testing::PlainMemory;
+use abi_sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use abi_types::RingBlock;
+use core_fallible::OutOfMemory;
+use core_sched::{Charge, CpuId, CpuSet, Error};
+use core_sched_policy::AnyPolicy;
+use core_thread::ThreadKey;
+use core_timer::DeadlineQueue;
+use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
+use kernel_ops::machine::{CpuPart, ProcessPart, Tables};
+use kernel_ops::party::Party;
+use kernel_ops::{deadlines, enter, expire};
+use kernel_process::machine::{BadStart, Place, Start};
+use kernel_process::{Process, Records, Thread, join, reaper};
+use smp_ipi::{IdleSet, Requests};
+use smp_lock::TicketLock;
+use smp_pending::Target;
+use smp_ring_testing::{HostContext, cpu_here};
+use std::convert::Infallible;
+use std::sync::Mutex;
+
+/// The machine by its place in memory.
+#[derive(Clone, Copy)]
+pub struct Host(pub(crate) &'static World);
+
+/// What the machine keeps of a CPU.
+pub struct Own {
+    deadlines: TicketLock<DeadlineQueue>,
+    /// An interrupt is on its way.
+    pub(crate) is_interrupted: AtomicBool,
+    /// When the timer fires.
+    pub(crate) armed_ns: AtomicU64,
+    /// Where the CPU is without threads.
+    pub(crate) idle: HostContext,
+    /// What is to be done for the thread it came from.
+    left: Mutex<Option<(After, &'static Thread<Host>)>>,
+}
+
+/// The timer is not armed.
+pub(crate) const NOT_ARMED: u64 = u64::MAX;
+
+impl Own {
+    pub(crate) fn new(cpu: usize) -> Self {
+        Self {
+            deadlines: TicketLock::new(DeadlineQueue::new(cpu as u32)),
+            is_interrupted: AtomicBool::new(false),
+            armed_ns: AtomicU64::new(NOT_ARMED),
+            idle: HostContext::new(),
+            left: Mutex::new(None),
+        }
+    }
+}
+
+impl CpuPart for Own {
+    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
+        &self.deadlines
+    }
+}
+
+impl Host {
+    /// The time, without letting it pass.
+    pub fn now(self) -> u64 {
+        self.0.clock.load(SeqCst)
+    }
+
+    /// First of all on a stack: the switch to it is finished.
+    pub(crate) fn arrive(self) {
+        let left = self.cpu_here().own.left.lock().unwrap().take();
+        if let Some((after, of)) = left {
+            dispatch::finish_switch(self, after, of);
+        }
+    }
+
+    fn context_of(self, next: Option<&'static Thread<Self>>) -> &'static HostContext {
+        match next {
+            Some(next) => next.ops.home.context(),
+            None => &self.cpu_here().own.idle,
+        }
+    }
+
+    /// Takes the interrupts that are pending on this CPU; `from_user` says that user mode was interrupted.
+    pub(crate) fn take_interrupts(self, from_user: bool) {
+        let own = &self.cpu_here().own;
+        if own.is_interrupted.swap(false, SeqCst) {
+            dispatch::interrupt(self);
+        }
+        let own = &self.cpu_here().own;
+        if own.armed_ns.load(SeqCst) <= self.now() {
+            own.armed_ns.store(NOT_ARMED, SeqCst);
+            dispatch::timer(self, from_user);
+        }
+    }
+
+    /// What comes between two instructions of user mode.
+    pub(crate) fn user_step(self, thread: &'static Thread<Self>) {
+        self.take_interrupts(true);
+        while dispatch::way_out(self, thread) == WayOut::Again {}
+    }
+}
+
+impl Machine for Host {
+    type Policy = AnyPolicy;
+    type Thread = Thread<Self>;
+    type Own = Own;
+    type Gone = Infallible;
+
+    fn cpus(self) -> &'static [Cpu<Self>] {
+        &self.0.cpus
+    }
+
+    fn cpu_here(self) -> &'static Cpu<Self> {
+        &self.0.cpus[cpu_here()]
+    }
+
+    fn idle_set(self) -> &'static IdleSet {
+        &self.0.idle
+    }
+
+    fn online(self) -> CpuSet {
+        CpuSet::first_n(self.0.cpus.len())
+    }
+
+    fn siblings(self, of: CpuId) -> CpuSet {
+        CpuSet::only(of)
+    }
+
+    fn thread(self, slot: u32) -> Option<&'static Thread<Self>> {
+        self.0.records.thread(slot)
+    }
+
+    fn clock(self) -> u64 {
+        self.0.clock.fetch_add(1, SeqCst)
+    }
+
+    fn arm(self, here: &Here<Self>, _: u64, at_ns: u64) {
+        let armed = &here.own().armed_ns;
+        if at_ns < armed.load(SeqCst) {
+            armed.store(at_ns, SeqCst);
+        }
+    }
+
+    fn expire(self, here: &Here<Self>, now_ns: u64) {
+        expire::expire(self, here, now_ns);
+    }
+
+    fn next_deadline(self, here: &Here<Self>) -> Option<u64> {
+        deadlines::next(self, here)
+    }
+
+    fn send_ipi(self, to: &'static Cpu<Self>) {
+        to.own.is_interrupted.store(true, SeqCst);
+    }
+
+    fn serve(self, _: &Here<Self>, _: Requests) {
+        reaper::step(self);
+    }
+
+    fn has_work(self, _: &Here<Self>) -> bool {
+        reaper::has_work(self) || self.0.is_over()
+    }
+
+    fn let_interrupts_in(self) {
+        self.take_interrupts(false);
+    }
+
+    fn halt(self, here: Here<Self>) {
+        self.0.halt(here.own());
+        self.take_interrupts(false);
+    }
+
+    fn relax(self, _: Here<Self>) {
+        self.0.relax();
+    }
+
+    fn switch(
+        self,
+        here: Here<Self>,
+        next: Option<&'static Thread<Self>>,
+        after: After,
+        of: &'static Thread<Self>,
+    ) {
+        let before = here.own().left.lock().unwrap().replace((after, of));
+        assert!(before.is_none(), "a switch within a switch");
+        let (cpu, to) = (here.id().index(), self.context_of(next));
+        of.ops.home.context().switch(|| to.resume(cpu));
+        self.arrive();
+    }
+
+    fn switch_for_good(
+        self,
+        here: Here<Self>,
+        next: Option<&'static Thread<Self>>,
+        of: &'static Thread<Self>,
+    ) -> Infallible {
+        let (cpu, to) = (here.id().index(), self.context_of(next));
+        HostContext::end(move || {
+            *self.0.cpus[cpu].own.left.lock().unwrap() = Some((After::End, of));
+            to.resume(cpu);
+        })
+    }
+
+    fn leave_idle(self, here: Here<Self>, next: &'static Thread<Self>) {
+        let cpu = here.id().index();
+        self.0.cpus[cpu].own.idle.switch(|| next.ops.home.context().resume(cpu));
+        self.arrive();
+    }
+
+    fn timer_pass(self, _: Here<Self>, thread: &'static Thread<Self>) {
+        enter::timer_pass(self, thread);
+    }
+
+    fn reap(self, thread: &'static Thread<Self>) {
+        reaper::reap(self, thread);
+    }
+
+    fn charge(self, thread: &'static Thread<Self>, charge: Charge) {
+        thread.charge(charge);
+    }
+
+    fn saw(self, _: &Here<Self>, _: Saw<Thread<Self>>) {}
+
+    fn defect(self, what: &'static str) -> ! {
+        panic!("defect: {what}")
+    }
+
+    fn refused(self, error: Error) -> ! {
+        panic!("a queue refuses: {error:?}")
+    }
+}
+
+impl kernel_ops::Machine for Host {
+    type Context = HostContext;
+    type RingMemory = &'static PlainMemory;
+    type Space = HostSpace;
+    type Other = HostObject;
+
+    fn tables(self) -> &'static Tables {
+        &self.0.tables
+    }
+
+    fn process(self, slot: u32) -> Option<&'static ProcessPart<Self>> {
+        self.0.records.process(slot).map(|process| &process.ops)
+    }
+
+    fn zeroed_words(self, count: usize) -> Result<Box<[u64]>, OutOfMemory> {
+        self.0.allocate()?;
+        Ok(vec![0; count].into_boxed_slice())
+    }
+
+    fn claim(self, party: Party, target: Target) -> bool {
+        match target {
+            Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
+            _ => panic!("nothing waits for {target:?} here"),
+        }
+    }
+
+    fn poll_input(self) {}
+}
+
+/// How a thread starts: what it does, and with which argument.
+pub struct UserStart {
+    pub(crate) body: Body,
+    pub(crate) argument: u64,
+}
+
+impl kernel_process::Machine for Host {
+    type UserStart = UserStart;
+    const STACK_PAGES: u32 = 1;
+
+    fn handle_to(thread: ThreadKey) -> HostObject {
+        HostObject::ThreadHandle(thread)
+    }
+
+    fn records(self) -> &'static Records<Self> {
+        &self.0.records
+    }
+
+    fn user_start(self, start: Start) -> Result<UserStart, BadStart> {
+        let body = self.0.body(start.entry).ok_or(BadStart::Entry)?;
+        Ok(UserStart { body, argument: start.argument })
+    }
+
+    fn new_stack(self) -> Result<(), OutOfMemory> {
+        self.0.allocate()
+    }
+
+    fn new_ring(
+        self,
+        space: &'static HostSpace,
+        address: u64,
+        block: RingBlock,
+    ) -> Option<&'static PlainMemory> {
+        self.0.allocate().ok()?;
+        let ring: &'static PlainMemory =
+            Box::leak(Box::new(PlainMemory::zeroed(block.sq_entries())));
+        space.put_ring(address, ring);
+        Some(ring)
+    }
+
+    fn start(
+        self,
+        space: &'static HostSpace,
+        user: &mut UserStart,
+        place: Place,
+    ) -> smp_ring_testing::Body {
+        let (body, argument, ring) = (user.body.clone(), user.argument, space.ring(place.ring));
+        self.0.guarded(move || {
+            self.arrive();
+            let thread = self.0.records.thread(place.thread).unwrap();
+            let user = User::new(self, thread, ring, argument);
+            self.user_step(thread);
+            body(user);
+            // User mode that comes to its end asks for one.
+            self.user_step(thread);
+            kernel_process::end::exit_thread(self, thread, 0)
+        })
+    }
+
+    fn free_memory(self, space: &'static HostSpace, frames: u64) -> bool {
+        space.free(frames)
+    }
+
+    fn process_reaped(self, process: &'static Process<Self>) {
+        self.0.reaped(process);
+    }
+}

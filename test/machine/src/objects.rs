@@ -1,0 +1,88 @@
+//! What the machine serves: the clock and threads, as the kernel serves them.
+
+use crate::machine::Host;
+use abi_types::Status;
+use core_thread::ThreadKey;
+use kernel_object as served;
+use kernel_ops::capability::Object;
+use kernel_ops::machine::ProcessPart;
+use kernel_ops::object::{Calling, Objects};
+use kernel_process::{Thread, end, join};
+use schema_wire::Served;
+
+/// An object that the machine serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostObject {
+    /// The clock.
+    Timer,
+    /// Threads of the process.
+    ThreadSpawner,
+    /// The calling thread itself.
+    ThreadControl,
+    /// One thread of the process.
+    ThreadHandle(ThreadKey),
+}
+
+/// The calling thread: it has no registers, and can end.
+struct Control<'c, 'r>(&'c mut Calling<'r, Host>);
+
+impl served::thread_control::Host for Control<'_, '_> {
+    fn fs_base(&self) -> u64 {
+        0
+    }
+
+    fn set_fs_base(&mut self, _: u64) -> bool {
+        false
+    }
+
+    fn exit_thread(&mut self, code: i64) {
+        self.0.ends_with = Some(code);
+    }
+}
+
+impl Objects for Host {
+    fn serve_call(
+        self,
+        calling: &mut Calling<'_, Self>,
+        object: Object<HostObject>,
+        method: u16,
+        params: &[u8],
+        results: &mut [u8],
+    ) -> Result<Served, Status> {
+        match object {
+            Object::Other(HostObject::Timer) => {
+                schema::timer::dispatch(&mut served::timer::Timer(calling), method, params, results)
+            }
+            Object::Other(HostObject::ThreadSpawner) => {
+                let mut server = served::thread_spawner::ThreadSpawner(calling);
+                schema::thread_spawner::dispatch(&mut server, method, params, results)
+            }
+            Object::Other(HostObject::ThreadControl) => {
+                let mut host = Control(calling);
+                let mut server = served::thread_control::ThreadControl(&mut host);
+                schema::thread_control::dispatch(&mut server, method, params, results)
+            }
+            Object::Other(HostObject::ThreadHandle(thread)) => {
+                let mut host = served::thread_handle::Handle { calling, thread };
+                let mut server = served::thread_handle::ThreadHandle(&mut host);
+                schema::thread_handle::dispatch(&mut server, method, params, results)
+            }
+            Object::Endpoint(of) => {
+                let mut host = served::endpoint::Owner { calling, of };
+                let mut server = served::endpoint::Endpoint(&mut host);
+                schema::endpoint::dispatch(&mut server, method, params, results)
+            }
+            Object::ParkSpace | Object::Facet(_) => Err(Status::Unimplemented),
+        }
+    }
+
+    fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
+        if let HostObject::ThreadHandle(thread) = object {
+            join::handle_released(self, thread);
+        }
+    }
+
+    fn exit_thread(self, thread: &'static Thread<Self>, code: i64) -> ! {
+        end::exit_thread(self, thread, code)
+    }
+}

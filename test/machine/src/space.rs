@@ -1,0 +1,110 @@
+//! A process's memory: pages that a test maps, and rings.
+
+use abi_ring_testing::PlainMemory;
+use kernel_ops::machine::{NotMapped, Space};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+const PAGE: u64 = 4096;
+
+/// A process's memory.
+#[derive(Default)]
+pub struct HostSpace {
+    pages: Mutex<BTreeMap<u64, Page>>,
+    rings: Mutex<BTreeMap<u64, &'static PlainMemory>>,
+}
+
+struct Page {
+    bytes: Box<[u8]>,
+    is_writable: bool,
+}
+
+impl HostSpace {
+    /// Maps pages of zeros.
+    pub fn map(&self, start: u64, pages: u64, is_writable: bool) {
+        let mut map = self.pages.lock().unwrap();
+        for page in 0..pages {
+            let bytes = vec![0; PAGE as usize].into_boxed_slice();
+            map.insert(start / PAGE + page, Page { bytes, is_writable });
+        }
+    }
+
+    /// Takes a page away.
+    pub fn unmap(&self, start: u64) {
+        self.pages.lock().unwrap().remove(&(start / PAGE));
+    }
+
+    /// Puts a ring at an address.
+    pub(crate) fn put_ring(&self, address: u64, ring: &'static PlainMemory) {
+        self.rings.lock().unwrap().insert(address, ring);
+    }
+
+    /// The ring at an address.
+    pub(crate) fn ring(&self, address: u64) -> &'static PlainMemory {
+        self.rings.lock().unwrap()[&address]
+    }
+
+    /// Frees at most so many pages; whether nothing is left.
+    pub(crate) fn free(&self, most: u64) -> bool {
+        let mut map = self.pages.lock().unwrap();
+        for _ in 0..most {
+            map.pop_first();
+        }
+        if map.is_empty() {
+            self.rings.lock().unwrap().clear();
+        }
+        map.is_empty()
+    }
+
+    /// Writes a word, as the user would.
+    pub fn store_u32(&self, address: u64, value: u32) {
+        self.copy_out(address, &value.to_le_bytes()).expect("mapped");
+    }
+
+    fn each(
+        &self,
+        from: u64,
+        bytes: usize,
+        writes: bool,
+        mut visit: impl FnMut(usize, &mut u8),
+    ) -> Result<(), NotMapped> {
+        let mut map = self.pages.lock().unwrap();
+        let is_there = |at: u64| map.get(&(at / PAGE)).is_some_and(|p| p.is_writable || !writes);
+        let end = from.checked_add(bytes as u64).ok_or(NotMapped)?;
+        if !(from..end).all(is_there) {
+            return Err(NotMapped);
+        }
+        for (n, at) in (from..end).enumerate() {
+            let page = map.get_mut(&(at / PAGE)).unwrap();
+            visit(n, &mut page.bytes[(at % PAGE) as usize]);
+        }
+        Ok(())
+    }
+}
+
+impl Space for HostSpace {
+    fn copy_in(&self, to: &mut [u8], from: u64) -> Result<(), NotMapped> {
+        self.each(from, to.len(), false, |n, byte| to[n] = *byte)
+    }
+
+    fn copy_out(&self, to: u64, from: &[u8]) -> Result<(), NotMapped> {
+        self.each(to, from.len(), true, |n, byte| *byte = from[n])
+    }
+
+    fn is_readable(&self, from: u64, bytes: u64) -> bool {
+        self.each(from, bytes as usize, false, |_, _| {}).is_ok()
+    }
+
+    fn load_u32(&self, address: u64) -> Result<u32, NotMapped> {
+        if !address.is_multiple_of(4) {
+            return Err(NotMapped);
+        }
+        let mut bytes = [0; 4];
+        self.copy_in(&mut bytes, address)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn has_word(&self, address: u64) -> Result<(), NotMapped> {
+        self.load_u32(address).map(|_| ())
+    }
+}

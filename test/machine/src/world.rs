@@ -1,0 +1,407 @@
+//! A run: processes on CPUs, from the first to the check that nothing of them is left.
+
+use crate::latch::Latch;
+use crate::machine::{Host, NOT_ARMED, Own, UserStart};
+use crate::objects::HostObject;
+use crate::space::HostSpace;
+use crate::user::User;
+use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use abi_types::CapSlot;
+use core_cap::{Cap, Slot, Table};
+use core_endpoint::{EndpointKey, Limits};
+use core_fallible::OutOfMemory;
+use core_manifest::{Name, Profile};
+use core_park::Waiter;
+use core_sched::CpuId;
+use core_sched_policy::{PolicyKind, Weight};
+use kernel_dispatch::{self as dispatch, Cpu};
+use kernel_ops::capability::{FacetOf, Object};
+use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::service::Service;
+use kernel_ops::timers::Timers;
+use kernel_process::{NewProcess, Records, Thread, spawn};
+use smp_ipi::IdleSet;
+use smp_park::ParkTable;
+use smp_ring::Context as _;
+use smp_ring_testing::HostContext;
+use smp_rq::RunQueue;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex};
+
+/// What a thread does in user mode.
+pub type Body = Arc<dyn Fn(User) + Send + Sync>;
+
+/// A machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// CPUs.
+    pub cpus: usize,
+    /// The policy of their queues.
+    pub policy: PolicyKind,
+    /// Thread records.
+    pub threads: u32,
+    /// Timers for sleeps and deadlines of calls.
+    pub timers: u32,
+    /// Whether IPC may take its fast path.
+    pub fast_path: bool,
+    /// The allocation that fails, counted from 0 once the processes run.
+    pub out_of_memory_at: Option<usize>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            cpus: 1,
+            policy: PolicyKind::Eevdf,
+            threads: 32,
+            timers: 32,
+            fast_path: true,
+            out_of_memory_at: None,
+        }
+    }
+}
+
+/// What a process is given.
+#[derive(Clone, Copy, Debug)]
+pub enum Grant {
+    /// An object of the machine's.
+    Object(HostObject),
+    /// The right to park.
+    ParkSpace,
+    /// The receiving side of a new endpoint.
+    Endpoint,
+    /// A facet of the endpoint that the process at that place serves, the how-manieth of its own.
+    Client(usize, usize, u64),
+}
+
+/// A process of a run.
+#[derive(Clone)]
+pub struct Process {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it may use.
+    pub profile: Profile,
+    /// What it is given, by name.
+    pub grants: Vec<(&'static str, Grant)>,
+    /// What its first thread does.
+    pub main: Body,
+}
+
+impl Process {
+    /// A process with the usual objects and a small profile.
+    pub fn new(name: &'static str, main: impl Fn(User) + Send + Sync + 'static) -> Self {
+        let profile = Profile {
+            cap_slots: 32,
+            threads: 16,
+            kernel_stack_pages: 16,
+            frames: 64,
+            sleep_waiters: 8,
+            ring_entries: 8,
+            ring_scratch_limit_bytes: 1 << 16,
+            in_flight_call_limit: 4,
+            endpoint_queue_limit: 4,
+        };
+        let grants = vec![
+            ("timer", Grant::Object(HostObject::Timer)),
+            ("threads", Grant::Object(HostObject::ThreadSpawner)),
+            ("control", Grant::Object(HostObject::ThreadControl)),
+            ("park", Grant::ParkSpace),
+        ];
+        Self { name, profile, grants, main: Arc::new(main) }
+    }
+
+    /// The same with one more grant.
+    pub fn with(mut self, name: &'static str, grant: Grant) -> Self {
+        self.grants.push((name, grant));
+        self
+    }
+}
+
+/// How a run went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Each process's name and exit code, in the order they ended.
+    pub ends: Vec<(String, i64)>,
+    /// Allocations that were made once the processes ran.
+    pub allocations: usize,
+}
+
+/// The machine.
+pub struct World {
+    pub(crate) cpus: Vec<Cpu<Host>>,
+    pub(crate) idle: IdleSet,
+    pub(crate) records: Records<Host>,
+    pub(crate) tables: Tables,
+    pub(crate) clock: AtomicU64,
+    bodies: Vec<Body>,
+    caps: Mutex<Vec<(u32, &'static str, CapSlot)>>,
+    ends: Mutex<Vec<(String, i64)>>,
+    live: AtomicUsize,
+    is_over: AtomicBool,
+    halted: AtomicUsize,
+    latch: Latch,
+    config: Config,
+    /// Allocations so far; none is counted before the processes run.
+    allocations: AtomicUsize,
+    has_begun: AtomicBool,
+}
+
+fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
+    items.collect::<Vec<T>>().leak()
+}
+
+/// Runs processes until all of them have ended; threads that they make do what `bodies` say, by number.
+/// Checks that nothing of them is left.
+pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report {
+    let id = |cpu| CpuId::new(cpu).unwrap();
+    let waiters = leaked((0..config.threads).map(|_| Waiter::new()));
+    let world: &'static World = Box::leak(Box::new(World {
+        cpus: (0..config.cpus)
+            .map(|cpu| Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu)))
+            .collect(),
+        idle: IdleSet::new(),
+        records: Records::new(),
+        tables: Tables {
+            timers: Timers::new(config.threads, config.timers).unwrap(),
+            park: ParkTable::new(waiters, [17, 42]),
+            has_fast_path: config.fast_path,
+        },
+        clock: AtomicU64::new(1),
+        bodies,
+        caps: Mutex::default(),
+        ends: Mutex::default(),
+        live: AtomicUsize::new(processes.len()),
+        is_over: AtomicBool::new(false),
+        halted: AtomicUsize::new(0),
+        latch: Latch::new(config.cpus),
+        config,
+        allocations: AtomicUsize::new(0),
+        has_begun: AtomicBool::new(false),
+    }));
+    let count = config.threads;
+    let threads = leaked((0..count).map(|n| Thread::new(n, count, id(0), HostContext::new())));
+    let records = leaked((0..8).map(|_| kernel_process::Process::new(HostSpace::default())));
+    assert!(world.records.fill(threads, records));
+    let m = Host(world);
+    let mut boot = Some(processes);
+    for (n, cpu) in world.cpus.iter().enumerate() {
+        let boot = boot.take();
+        let body = world.guarded(move || {
+            if let Some(processes) = boot {
+                world.start(m, processes);
+            }
+            while !world.is_over() {
+                dispatch::turn_of_idle(m);
+            }
+            world.latch.stopped();
+        });
+        cpu.own.idle.prepare((), body).expect("an idle context is empty");
+        cpu.own.idle.resume(n);
+    }
+    world.latch.wait();
+    world.check_nothing_is_left();
+    let ends = world.ends.lock().unwrap().clone();
+    Report { ends, allocations: world.allocations.load(SeqCst) }
+}
+
+impl World {
+    /// A body of a context whose panic ends the run.
+    pub(crate) fn guarded(
+        &'static self,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            if let Err(unwound) = catch_unwind(AssertUnwindSafe(body)) {
+                // The end of a thread, or a panic; a model reports those by itself.
+                let is_panic = unwound.is::<&str>() || unwound.is::<String>();
+                if is_panic && cfg!(not(shuttle)) {
+                    return self.latch.panicked(unwound);
+                }
+                resume_unwind(unwound);
+            }
+        })
+    }
+
+    /// Makes the processes and lets them run.
+    fn start(&'static self, m: Host, processes: Vec<Process>) {
+        let mut made = Vec::new();
+        for process in &processes {
+            let is_served = |(_, grant): &&(_, Grant)| matches!(grant, Grant::Endpoint);
+            let count = process.grants.iter().filter(is_served).count();
+            let profile = &process.profile;
+            let limits = Limits {
+                queued: profile.endpoint_queue_limit,
+                in_flight: profile.in_flight_call_limit,
+            };
+            let (service, endpoints) = Service::new(limits, count).unwrap();
+            let slots: Vec<Slot<_>> = (0..profile.cap_slots).map(|_| Slot::UNUSED).collect();
+            let new = NewProcess {
+                name: Name::new(process.name),
+                profile: *profile,
+                is_essential: false,
+                caps: Table::new(slots, profile.cap_slots).unwrap(),
+                service: (count > 0).then_some(service),
+            };
+            let record = self.records.begin_process(new).expect("a record");
+            made.push((record, endpoints));
+        }
+        for (process, (record, own)) in processes.iter().zip(&made) {
+            let mut own = own.iter();
+            for (name, grant) in &process.grants {
+                let facet = |of: usize, endpoint: EndpointKey| FacetOf {
+                    process: made[of].0.key(),
+                    endpoint,
+                };
+                let cap = match *grant {
+                    Grant::Object(object) => Cap::new(Object::Other(object)),
+                    Grant::ParkSpace => Cap::new(Object::ParkSpace),
+                    Grant::Endpoint => Cap::new(Object::Endpoint(FacetOf {
+                        process: record.key(),
+                        endpoint: *own.next().unwrap(),
+                    })),
+                    Grant::Client(server, number, badge) => {
+                        let of = facet(server, made[server].1[number]);
+                        let mut service = made[server].0.ops.service.lock();
+                        let grant = service.as_mut().unwrap().mint(of.endpoint, badge).unwrap();
+                        Cap { object: Object::Facet(of), badge, grant }
+                    }
+                };
+                let slot = record.ops.caps.lock().as_mut().unwrap().insert(cap).unwrap();
+                self.caps.lock().unwrap().push((record.slot(), name, slot));
+            }
+        }
+        for (process, (record, _)) in processes.into_iter().zip(made) {
+            let start = UserStart { body: process.main, argument: 0 };
+            spawn::spawn(m, record, start, Weight::DEFAULT, false).expect("a first thread");
+        }
+        self.has_begun.store(true, SeqCst);
+    }
+
+    /// The slot that a grant of a process went to.
+    pub(crate) fn cap(&self, process: u32, name: &str) -> CapSlot {
+        let caps = self.caps.lock().unwrap();
+        let found = caps.iter().find(|(of, called, _)| *of == process && *called == name);
+        found.unwrap_or_else(|| panic!("process {process} was granted no {name}")).2
+    }
+
+    /// What threads at an entry do.
+    pub(crate) fn body(&self, entry: u64) -> Option<Body> {
+        self.bodies.get(entry as usize).cloned()
+    }
+
+    /// Counts an allocation; the one that is to fail does.
+    pub(crate) fn allocate(&self) -> Result<(), OutOfMemory> {
+        if !self.has_begun.load(SeqCst) {
+            return Ok(());
+        }
+        let number = self.allocations.fetch_add(1, SeqCst);
+        if self.config.out_of_memory_at == Some(number) { Err(OutOfMemory) } else { Ok(()) }
+    }
+
+    /// Whether every process has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(SeqCst)
+    }
+
+    /// A process was taken apart: nothing may be left of it but the record.
+    pub(crate) fn reaped(&self, process: &'static kernel_process::Process<Host>) {
+        assert_eq!(process.ops.sleeps(), 0, "a sleep of {process:?} is left");
+        let members = process.members.lock();
+        assert_eq!(members.charged(), 0, "a thread record of {process:?} is charged");
+        let name = members.name;
+        drop(members);
+        if let Some(service) = process.ops.service.lock().as_ref() {
+            service.calls.check_invariants().unwrap();
+        }
+        self.ends.lock().unwrap().push((name.as_str().to_string(), process.exit_code()));
+        process.ops.vacate();
+        if self.live.fetch_sub(1, SeqCst) == 1 {
+            self.is_over.store(true, SeqCst);
+        }
+    }
+
+    /// Lets other threads of the host run.
+    pub(crate) fn relax(&self) {
+        #[cfg(shuttle)]
+        abi_sync::thread::yield_now();
+        #[cfg(not(shuttle))]
+        std::thread::yield_now();
+    }
+
+    /// Waits for an interrupt of a CPU, or for its timer. If all wait, time passes.
+    pub(crate) fn halt(&self, own: &Own) {
+        self.halted.fetch_add(1, SeqCst);
+        while !own.is_interrupted.load(SeqCst)
+            && !self.is_over()
+            && own.armed_ns.load(SeqCst) > self.clock.load(SeqCst)
+        {
+            if self.halted.load(SeqCst) == self.cpus.len() {
+                self.let_time_pass();
+            }
+            self.relax();
+        }
+        self.halted.fetch_sub(1, SeqCst);
+    }
+
+    /// Every CPU has halted: the clock goes on to the first deadline.
+    fn let_time_pass(&self) {
+        let is_asked = |cpu: &Cpu<Host>| cpu.own.is_interrupted.load(SeqCst);
+        let first = self.cpus.iter().map(|cpu| cpu.own.armed_ns.load(SeqCst)).min();
+        if self.cpus.iter().any(is_asked) || self.halted.load(SeqCst) < self.cpus.len() {
+            return;
+        }
+        match first {
+            None | Some(NOT_ARMED) => {
+                panic!("a wake was lost: every CPU halts for good\n{}", self.dump())
+            }
+            Some(at) => drop(self.clock.fetch_max(at, SeqCst)),
+        }
+    }
+
+    /// Who waits for what.
+    fn dump(&self) -> String {
+        let mut text = String::new();
+        for thread in self.records.threads() {
+            let word = thread.state.load();
+            let Some(held) = thread.ops.home.completions() else { continue };
+            text += &format!(
+                "thread {} of process {}: {word:?}",
+                thread.slot(),
+                thread.ops.process_slot()
+            );
+            for (cell, what) in held.ring().shared.cells.busy(0) {
+                text += &format!("; cell {cell} waits for {:?}", what.target());
+            }
+            text += "\n";
+        }
+        for cpu in &self.cpus {
+            text += &format!("CPU {}: {:?}\n", cpu.id().index(), cpu.queue.hint());
+        }
+        text
+    }
+
+    /// All processes have ended: everything is where it was before they began.
+    fn check_nothing_is_left(&self) {
+        assert_eq!(self.tables.timers.free(), self.config.timers, "a timer is left");
+        self.tables.park.check_invariants().unwrap();
+        for cpu in &self.cpus {
+            assert!(cpu.own.deadlines().lock().is_empty(), "a deadline is left");
+            let queue = cpu.queue.lock();
+            queue.check_invariants().unwrap();
+            assert_eq!(queue.view().hint().waiting, 0, "a thread is left in a queue");
+        }
+        for thread in self.records.threads() {
+            assert!(
+                thread.ops.home.completions().is_none(),
+                "a ring of thread {} is left",
+                thread.slot()
+            );
+            assert!(
+                thread.lifecycle.lock().is_none(),
+                "somebody may join thread {}",
+                thread.slot()
+            );
+        }
+        assert!(!self.records.remains.has_work(), "something is left to be taken apart");
+    }
+}
