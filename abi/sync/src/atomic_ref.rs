@@ -9,16 +9,11 @@ use crate::atomic::{AtomicPtr, Ordering};
 pub struct AtomicRef<T: Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Sync> AtomicRef<T> {
-    /// Empty.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
-    }
-
-    /// Empty.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
+    const_fn! {
+        /// Empty.
+        pub fn new() -> Self {
+            Self(AtomicPtr::new(ptr::null_mut()))
+        }
     }
 
     /// What is there.

@@ -12,6 +12,19 @@
 //! through a trait that models implement for themselves.
 #![cfg_attr(not(loom), no_std)]
 
+/// A function that is `const` but for models, whose atomics and locks are made at run time.
+#[macro_export]
+macro_rules! const_fn {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
+        #[cfg(not(loom))]
+        $(#[$meta])*
+        $vis const fn $($rest)*
+        #[cfg(loom)]
+        $(#[$meta])*
+        $vis fn $($rest)*
+    };
+}
+
 mod atomic_ref;
 mod block;
 pub mod cell;

@@ -161,6 +161,7 @@ fn carry_out<M: Machine>(
                 let mut guard = Some(guard);
                 if m.plants(Defect::LateRetarget) {
                     guard = None;
+                    m.linger();
                 }
                 if let Some(key) = renamed {
                     retarget(m, rejected.receiver, Target::Recv { key: key.to_bits() });

@@ -106,6 +106,9 @@ pub trait Machine:
     fn claim(self, party: Party, target: Target) -> bool;
     /// The time between two looks at the machine's input has passed.
     fn poll_input(self);
+    /// Lets others go far, where a planted bug has its window; does nothing in a kernel.
+    #[inline(always)]
+    fn linger(self) {}
     /// Whether that bug is planted; never in a kernel.
     #[inline(always)]
     fn plants(self, _: Defect) -> bool {

@@ -7,8 +7,8 @@
 use crate::process::{NewProcess, Process};
 use crate::remains::Remains;
 use crate::thread::Thread;
-use abi_sync::OnceSlice;
 use abi_sync::atomic::{AtomicU64, Ordering};
+use abi_sync::{OnceSlice, const_fn};
 use core_thread::ThreadKey;
 use kernel_ops::object::Objects;
 use smp_lock::{LockClass, TicketLock};
@@ -26,14 +26,16 @@ pub struct Records<M: Objects> {
 }
 
 impl<M: Objects> Records<M> {
-    /// Tables without records.
-    pub const fn new() -> Self {
-        Self {
-            threads: OnceSlice::new(),
-            processes: OnceSlice::new(),
-            remains: Remains::new(),
-            free: TicketLock::with_class(LockClass::Global, 0),
-            next_identity: AtomicU64::new(1),
+    const_fn! {
+        /// Tables without records.
+        pub fn new() -> Self {
+            Self {
+                threads: OnceSlice::new(),
+                processes: OnceSlice::new(),
+                remains: Remains::new(),
+                free: TicketLock::with_class(LockClass::Global, 0),
+                next_identity: AtomicU64::new(1),
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 use crate::process::Process;
 use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use abi_sync::const_fn;
 use kernel_ops::object::Objects;
 use smp_lock::{LockClass, TicketLock};
 
@@ -70,15 +71,17 @@ impl Ends {
 }
 
 impl Remains {
-    /// Nothing.
-    pub const fn new() -> Self {
-        let lists =
-            Lists { threads: Ends::EMPTY, processes: Ends::EMPTY, stage: Stage::Capabilities };
-        Self {
-            lists: TicketLock::with_class(LockClass::Reaper, lists),
-            claimed: AtomicU32::new(NONE),
-            jobs: AtomicU32::new(0),
-            is_busy: AtomicBool::new(false),
+    const_fn! {
+        /// Nothing.
+        pub fn new() -> Self {
+            let (threads, processes) = (Ends::EMPTY, Ends::EMPTY);
+            let lists = Lists { threads, processes, stage: Stage::Capabilities };
+            Self {
+                lists: TicketLock::with_class(LockClass::Reaper, lists),
+                claimed: AtomicU32::new(NONE),
+                jobs: AtomicU32::new(0),
+                is_busy: AtomicBool::new(false),
+            }
         }
     }
 

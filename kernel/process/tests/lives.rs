@@ -1,7 +1,11 @@
 //! Lives of threads and processes, on a machine of host threads: begin, join, kill, exit, and what is left.
 
+use abi_ring::Outcome;
 use abi_types::{NEVER, Opcode, Sqe, SqeFlags, Status};
+use core_thread::ThreadKey;
+use kernel_ops::complete::complete;
 use kernel_ops::machine::Defect;
+use kernel_ops::party::{Fit, Party};
 use schema::thread_control::{ExitThreadParams, methods};
 use schema_wire::{Exception, Method};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -367,4 +371,37 @@ fn planted_bugs_in_the_end_of_threads_are_found() {
         assert_eq!(user.call(User::calling(service, 0, 0)).status(), Status::Disconnected);
     };
     assert!(is_found(Defect::ServesOn, served, vec![server]));
+}
+
+/// A completion that comes late, for a thread whose record is another's by now, reaches nobody.
+fn late_completion(defect: Option<Defect>) -> Report {
+    let first = body(|_| {});
+    let second = body(|mut user| {
+        let sleep = Sqe { user_data: 77, ..user.sleeping(0, 1_000_000_000) };
+        assert_eq!(user.call(sleep).status(), Status::Ok, "another thread's completion");
+    });
+    let main = |mut user: User| {
+        let m = user.machine();
+        let ended = user.spawn(0, 0).unwrap();
+        assert_eq!(joined(&mut user, ended), (Status::Ok, 0));
+        let release = Sqe { cap: ended.to_bits(), ..sqe(Opcode::Release) };
+        assert_eq!(user.call(release).status(), Status::Ok);
+        let heir = user.spawn(1, 0).unwrap();
+        for _ in 0..2 {
+            user.compute_a_slice();
+        }
+        let stale = m.name_of_thread(1).generation - 1;
+        let thread = ThreadKey { slot: 1, generation: stale };
+        let party = Party { thread, cell: 0, room: Fit::NONE };
+        complete(m, party, &Outcome::plain(Status::Cancelled));
+        assert_eq!(joined(&mut user, heir), (Status::Ok, 0));
+    };
+    run_one(Config { defect, ..Config::default() }, main, vec![first, second])
+}
+
+#[test]
+fn a_completion_for_a_thread_that_is_gone_reaches_nobody() {
+    assert_eq!(ended_with(&late_completion(None)), [("main", 0)]);
+    let planted = AssertUnwindSafe(|| late_completion(Some(Defect::StaleGeneration)));
+    assert!(catch_unwind(planted).is_err(), "a stale completion is not noticed");
 }

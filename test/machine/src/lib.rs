@@ -9,6 +9,7 @@
 //!
 //! * `world.rs`: a run, from its processes to the check that nothing is left. `machine.rs`: what the machine
 //!   owes the kernel's crates. `space.rs`: memory. `objects.rs`: what it serves. `user.rs`: user mode.
+//!   [`history`]: random threads that keep book.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,6 +18,7 @@
     reason = "this crate reports by panicking"
 )]
 
+pub mod history;
 mod latch;
 mod machine;
 mod objects;

@@ -45,6 +45,9 @@ pub struct Own {
 /// What passes between two looks at the clock: about what a step of the kernel takes.
 const NS_PER_LOOK: u64 = 1_000;
 
+/// Others do a call and its answer meanwhile.
+const LINGER_STEPS: u32 = 6_000;
+
 /// The timer is not armed.
 pub(crate) const NOT_ARMED: u64 = u64::MAX;
 
@@ -70,6 +73,16 @@ impl Host {
     /// The time, without letting it pass.
     pub fn now(self) -> u64 {
         self.0.clock.load(SeqCst)
+    }
+
+    /// The name of whichever thread is in a record.
+    pub fn name_of_thread(self, slot: u32) -> ThreadKey {
+        self.0.records.thread(slot).expect("a record").key()
+    }
+
+    /// Processes that have not been taken apart.
+    pub fn live(self) -> usize {
+        self.0.live.load(SeqCst)
     }
 
     /// First of all on a stack: the switch to it is finished.
@@ -264,6 +277,12 @@ impl kernel_ops::Machine for Host {
     }
 
     fn poll_input(self) {}
+
+    fn linger(self) {
+        for _ in 0..LINGER_STEPS {
+            self.0.relax();
+        }
+    }
 
     fn plants(self, defect: Defect) -> bool {
         self.0.config.defect == Some(defect)

@@ -2,12 +2,12 @@
 
 use crate::machine::Host;
 use crate::space::HostSpace;
-use abi_ring::{INLINE_WORDS, UserRing};
+use abi_ring::{INLINE_WORDS, Memory, UserRing};
 use abi_ring_testing::PlainMemory;
-use abi_types::{CapSlot, Cqe, EnterResult, NEVER, Opcode, Sqe, Status};
+use abi_types::{CapSlot, Cqe, EnterResult, NEVER, Opcode, RingWord, Sqe, Status};
 use core_sched_policy::QUANTUM_NS;
 use kernel_dispatch::Here;
-use kernel_ops::enter;
+use kernel_ops::{Machine as _, enter};
 use kernel_process::machine::process_of;
 use kernel_process::{Thread, end};
 use schema::{thread_handle, thread_spawner, timer};
@@ -93,6 +93,16 @@ impl User {
         Some(Done { cqe: *done.cqe(), words })
     }
 
+    /// Checks that the cells in use are as many as the completions that are owed.
+    pub fn check_cells(&self) {
+        let held = self.thread.ops.home.completions().expect("a thread that runs has a ring");
+        let memory = self.ring.memory();
+        let consumed = memory.load_relaxed(RingWord::SqHead);
+        let owed = consumed.wrapping_sub(memory.load_relaxed(RingWord::CqTail));
+        let busy = held.ring().shared.cells.busy(0).count();
+        assert_eq!(busy as u32, owed, "cells in use and completions owed");
+    }
+
     /// Submits, waits for one completion, and takes it: for a thread with nothing else under way.
     pub fn call(&mut self, sqe: Sqe) -> Done {
         assert!(self.submit(sqe), "the queue is full");
@@ -109,6 +119,12 @@ impl User {
     pub fn compute(&mut self) {
         self.m.0.relax();
         self.m.0.clock.fetch_add(QUANTUM_NS / 8, SeqCst);
+        self.m.user_step(self.thread);
+    }
+
+    /// Does nothing for a while, in which others go far.
+    pub fn linger(&mut self) {
+        self.m.linger();
         self.m.user_step(self.thread);
     }
 

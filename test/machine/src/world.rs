@@ -44,6 +44,8 @@ pub struct Config {
     pub timers: u32,
     /// Whether IPC may take its fast path.
     pub fast_path: bool,
+    /// By then a run is over, or will never be.
+    pub patience_ns: u64,
     /// A bug that is planted.
     pub defect: Option<Defect>,
     /// The allocation that fails, counted from 0 once the processes run.
@@ -58,6 +60,7 @@ impl Default for Config {
             threads: 32,
             timers: 32,
             fast_path: true,
+            patience_ns: 1_000_000_000_000,
             defect: None,
             out_of_memory_at: None,
         }
@@ -139,7 +142,7 @@ pub struct World {
     bodies: Vec<Body>,
     caps: Mutex<Vec<(u32, &'static str, CapSlot)>>,
     ends: Mutex<Vec<(String, i64)>>,
-    live: AtomicUsize,
+    pub(crate) live: AtomicUsize,
     is_over: AtomicBool,
     halted: AtomicUsize,
     latch: Latch,
@@ -325,6 +328,11 @@ impl World {
 
     /// Lets other threads of the host run.
     pub(crate) fn relax(&self) {
+        // CPUs of a loaded host fall behind each other, and the clock is that of the first.
+        let is_in_step = self.cpus.len() == 1 || cfg!(shuttle);
+        if is_in_step && self.clock.load(SeqCst) > self.config.patience_ns && !self.is_over() {
+            panic!("the processes do not come to an end\n{}", self.dump());
+        }
         #[cfg(shuttle)]
         abi_sync::thread::yield_now();
         #[cfg(not(shuttle))]

@@ -125,7 +125,7 @@ impl<R: Memory, S> Completions<'_, R, S> {
 
 impl<C: Context, R: Memory, S> RingHome<C, R, S> {
     /// Room for a thread in `context`, which is empty.
-    pub const fn new(context: C) -> Self {
+    pub fn new(context: C) -> Self {
         Self {
             context,
             ring: UnsafeCell::new(None),
