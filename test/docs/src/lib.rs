@@ -1,15 +1,19 @@
-//! What holds pages and code together: decisions, their index, citations, links, and the places of a
-//! kernel object.
+//! What holds pages and code together: decisions, their index, citations, links, the places of a kernel
+//! object, and the order of a crate's modules.
 //!
 //! Everything is a function over texts. A rule that is broken is a sentence with the file it is
 //! about and what would be right; `tree.rs` asks for those of the tree, the tests beside the rules
 //! for those of trees that break one each.
 
 mod citations;
+mod cycles;
 mod decisions;
 mod index;
 mod links;
+mod modules;
 mod objects;
+mod rust;
 mod tree;
 
+pub use cycles::{ORDERED, root};
 pub use tree::{Tree, problems};
