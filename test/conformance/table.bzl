@@ -47,6 +47,7 @@ PROOFS = {
     "B3": [
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B4": [
         "//test/qemu/start:start_qemu_1d_checked",
@@ -55,12 +56,14 @@ PROOFS = {
     "B5": [
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B6": [
         "//abi/ring:abi_ring_model",
         "//abi/ring:abi_ring_protocol",
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B7": ["//test/qemu/park:park_qemu_1d_checked"],
     "B8": [
@@ -110,8 +113,12 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
-    "B16": ["//test/qemu/ring:ring_1d_checked"],
+    "B16": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
+    ],
     "B17": [
         "//abi/types:abi_types_golden",
         "//test/qemu/ring:ring_1d_checked",
@@ -175,7 +182,10 @@ PROOFS = {
         "//schema:schema_layout",
         "//schema:schema_ordinals",
     ],
-    "C13": ["//kernel/core/cap:core_cap_table"],
+    "C13": [
+        "//kernel/core/cap:core_cap_table",
+        "//kernel/ops:kernel_ops_operations",
+    ],
     "T1": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
@@ -252,11 +262,13 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/park:park_qemu_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K2": [
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_thousand",
         "//test/qemu/park:park_qemu_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K3": [
         "//kernel/core/park:core_park_property",
@@ -268,11 +280,13 @@ PROOFS = {
         "//test/qemu/park:park_qemu_1d_checked",
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_test",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K8": [
         "//test/qemu/park:park_qemu_1d_checked",
         "//kernel/core/cap:core_cap_table",
         "//kernel/core/park:core_park_test",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I1": [
         "//kernel/core/endpoint:core_endpoint_model",
@@ -284,10 +298,12 @@ PROOFS = {
         "//test/qemu/ipc:halfway_4r_release",
         "//test/qemu/many:many_4r_release",
         "//test/qemu/differential:differential",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I2": [
         "//kernel/core/endpoint:core_endpoint_table",
         "//test/qemu/ipc:ipc_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I3": [
         "//test/qemu/ipc:ipc_1d_checked",
@@ -308,10 +324,12 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/many:many_4r_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I7": [
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I8": [
         "//kernel/core/sched:core_sched_table",
@@ -423,6 +441,7 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/sched:sched_qemu_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "M13": [
         "//test/qemu/ring:ring_1d_checked",
@@ -613,8 +632,8 @@ PROOFS = {
         "//test/rules/house:unsafe_is_refused_in_a_core",
         "//test/rules/house:unsafe_needs_a_reason_in_arch",
     ],
-    # Q7 is open: the scheduler's driver is a host crate with models and a simulator; operations,
-    # processes and the reaper are not yet.
+    # Q7 is open: the driver has models and a simulator, operations run on the test machine; processes
+    # and the reaper run there too, but no test is about them.
     "Q8": [
         "//test/conformance:accepted",
         "//test/conformance:refusals_a_guest_test_alone",
