@@ -1,5 +1,5 @@
-//! What holds pages and code together: decisions, their index, citations, links, the places of a kernel
-//! object, and the order of a crate's modules.
+//! What holds pages and code together: decisions, their index, citations, links and paths, the places of a
+//! kernel object, and the order of a crate's modules.
 //!
 //! Everything is a function over texts. A rule that is broken is a sentence with the file it is
 //! about and what would be right; `tree.rs` asks for those of the tree, the tests beside the rules
@@ -12,6 +12,7 @@ mod index;
 mod links;
 mod modules;
 mod objects;
+mod paths;
 mod rust;
 mod tree;
 
