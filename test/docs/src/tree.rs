@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{citations, cycles, decisions, index, links, objects, paths};
+use crate::{citations, cycles, decisions, index, layers, links, objects, paths};
 
 /// Paths from the root of the workspace, and what is in them.
 #[derive(Default)]
@@ -48,6 +48,7 @@ pub fn problems(tree: &Tree) -> Vec<String> {
     problems.extend(citations::problems(tree, &decisions));
     problems.extend(links::problems(tree));
     problems.extend(paths::problems(tree));
+    problems.extend(layers::problems(tree));
     problems.extend(objects::problems(tree));
     problems.extend(cycles::problems(tree));
     problems
