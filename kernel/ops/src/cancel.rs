@@ -3,7 +3,7 @@
 use crate::caller::{Caller, Finish};
 use crate::capability::ProcessKey;
 use crate::complete::complete;
-use crate::machine::{Machine, Record, key_of};
+use crate::machine::{Defect, Machine, Record, key_of};
 use crate::party::{Fit, Party};
 use crate::{deadlines, ipc, park};
 use abi_ring::{Credit, Outcome};
@@ -37,7 +37,7 @@ pub fn claim<M: Machine>(m: M, thread: &'static M::Thread, party: Party, target:
             };
             let cell = held.ring().shared.cells.get(party.cell);
             let is_ours = cell.is_some_and(|cell| deadlines::claim_sleep(m, cell));
-            if is_ours {
+            if is_ours && !m.plants(Defect::SleepNotCountedOut) {
                 thread.ops().process(m).sleep_ended(m);
             }
             is_ours

@@ -4,7 +4,7 @@
 //! Whoever claimed an operation's outcome completes it, once. If the thread is gone, nothing happens.
 
 use crate::deadlines;
-use crate::machine::{Machine, OwnRing, Record};
+use crate::machine::{Defect, Machine, OwnRing, Record};
 use crate::party::Party;
 use abi_ring::{CqProducer, Credit, INLINE_WORDS, Outcome, Posted};
 use core_endpoint::Ended;
@@ -46,19 +46,26 @@ pub fn complete_with<M: Machine>(
     post: impl FnOnce(&OwnRing<M>, &mut CqProducer, Credit) -> Posted,
 ) {
     let Some(thread) = m.thread(party.thread.slot) else { return };
-    let Some(mut completions) = thread.ops().completions_of(party.thread.generation) else {
-        return;
+    let completions = if m.plants(Defect::StaleGeneration) {
+        thread.ops().home.completions()
+    } else {
+        thread.ops().completions_of(party.thread.generation)
     };
+    let Some(mut completions) = completions else { return };
     let Some((ring, cq)) = completions.parts() else { return };
     let Some(cell) = ring.shared.cells.get(party.cell) else { return };
-    deadlines::settle(m, cell);
+    if !m.plants(Defect::TimerKept) {
+        deadlines::settle(m, cell);
+    }
     // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
     // once and needs the cell.
     let Some(credit) = ring.shared.cells.finish(party.cell) else { return };
     let posted = post(ring, cq, credit);
     let due = thread.ops().want.due(thread.state(), posted.count);
     drop(completions);
-    if let Some(due) = due {
+    if let Some(due) = due
+        && !m.plants(Defect::LostWake)
+    {
         dispatch::wake(m, thread, due.generation, due.ticket, directly);
     }
 }

@@ -3,7 +3,7 @@
 //! A deadline is armed on the CPU that asks for it, and served there. What a deadline that passed means is
 //! not known here: [`expire`] shows each as a [`Due`] to whoever serves it.
 
-use crate::machine::{CpuPart, Machine, Record};
+use crate::machine::{CpuPart, Defect, Machine, Record};
 use crate::party::{Fit, Party};
 use crate::timers::{Purpose, Timers, Whose};
 use core_thread::ThreadKey;
@@ -67,6 +67,8 @@ pub fn poll_input_after<M: Machine>(m: M, delay_ns: u64) -> bool {
 /// Arms a timer on this CPU.
 pub fn start<M: Machine>(m: M, timer: u32, deadline_ns: u64) {
     let here = Here::now(m);
+    let deadline_ns =
+        if m.plants(Defect::LateDeadline) { deadline_ns + 4_000_000 } else { deadline_ns };
     let cells = m.tables().timers.cells();
     let armed = here.own().deadlines().lock().arm(cells, timer, deadline_ns);
     match armed {

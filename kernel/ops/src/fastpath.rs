@@ -12,7 +12,7 @@
 
 use crate::caller::Caller;
 use crate::capability::{FacetOf, Object, ProcessKey};
-use crate::machine::{Machine, OwnRing, Record, end};
+use crate::machine::{Defect, Machine, OwnRing, Record, end};
 use crate::party::{Fit, Party};
 use crate::wait;
 use abi_ring::{Credit, Outcome, SimpleCall, Sole};
@@ -39,7 +39,8 @@ pub fn send<M: Machine>(
     let server = caller.m.process(process.slot)?;
     let mut guard = server.service.lock();
     let service = guard.as_mut()?;
-    if !server.is(process) || !service.grants.is_live(grant) {
+    let is_live = service.grants.is_live(grant) || caller.m.plants(Defect::RevokedFacet);
+    if !server.is(process) || !is_live {
         return None;
     }
     let (to, token, found) = service.calls.find_receiver(endpoint)?;

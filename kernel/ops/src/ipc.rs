@@ -9,7 +9,7 @@ use crate::caller::{Caller, Finish, NOTHING, Refused};
 use crate::capability::{FacetOf, Object, ProcessKey};
 use crate::complete::{complete, complete_ended, operation_of, retarget, target_of};
 use crate::deadlines;
-use crate::machine::{Machine, ProcessPart, Record, Space, service_of};
+use crate::machine::{Defect, Machine, ProcessPart, Record, Space, service_of};
 use crate::message::{Fault, Message, Sender};
 use crate::object::{self, Objects};
 use crate::party::Party;
@@ -149,13 +149,20 @@ fn carry_out<M: Machine>(
                 else {
                     return;
                 };
+                let renamed = match &rejected.again {
+                    RecvAgain::Recv(RecvVerdict::Waiting(key)) => Some(*key),
+                    RecvAgain::Recv(RecvVerdict::Deliver { token, .. }) => {
+                        Some(RecvKey::of(*token))
+                    }
+                    RecvAgain::Disconnected(_) | RecvAgain::GivenUp(_) => None,
+                };
                 // Before the lock is given up: from then on another call may take the receive, and its
                 // thread use the cell for the next.
-                if let RecvAgain::Recv(verdict) = &rejected.again {
-                    let key = match verdict {
-                        RecvVerdict::Waiting(key) => *key,
-                        RecvVerdict::Deliver { token, .. } => RecvKey::of(*token),
-                    };
+                let mut guard = Some(guard);
+                if m.plants(Defect::LateRetarget) {
+                    guard = None;
+                }
+                if let Some(key) = renamed {
                     retarget(m, rejected.receiver, Target::Recv { key: key.to_bits() });
                 }
                 drop(guard);

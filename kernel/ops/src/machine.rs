@@ -44,6 +44,31 @@ pub trait Space: Sync + 'static {
     fn has_word(&self, address: u64) -> Result<(), NotMapped>;
 }
 
+/// A bug that a test machine plants in the order of things, to see that it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// The fast path does not ask whether a facet was revoked.
+    RevokedFacet,
+    /// A receive that is put back gets its new name after the service's lock was let go.
+    LateRetarget,
+    /// A message is delivered although its call was given up while it was copied.
+    CopyAfterCancel,
+    /// A completion does not ask which thread of the record is meant.
+    StaleGeneration,
+    /// A completion wakes nobody.
+    LostWake,
+    /// The timer of an operation that is over stays armed.
+    TimerKept,
+    /// A deadline is armed 4 ms too late.
+    LateDeadline,
+    /// The sleep of a dead thread is not counted out.
+    SleepNotCountedOut,
+    /// The calls that a dead thread was serving go on.
+    ServesOn,
+    /// A thread that begins while its process is closed is not killed.
+    NotKilledAtBirth,
+}
+
 /// The parts of a thread's record that operations reach.
 pub trait Record<M: Machine>: dispatch::Record {
     /// Its own.
@@ -81,6 +106,11 @@ pub trait Machine:
     fn claim(self, party: Party, target: Target) -> bool;
     /// The time between two looks at the machine's input has passed.
     fn poll_input(self);
+    /// Whether that bug is planted; never in a kernel.
+    #[inline(always)]
+    fn plants(self, _: Defect) -> bool {
+        false
+    }
 }
 
 /// What all rings share.

@@ -7,7 +7,7 @@
 use crate::caller::Caller;
 use crate::capability::ProcessKey;
 use crate::complete::{complete_with, operation_of};
-use crate::machine::{MAX_COPY_BYTES, Machine, Record, Space, service_of};
+use crate::machine::{Defect, MAX_COPY_BYTES, Machine, Record, Space, service_of};
 use crate::party::{Fit, Party};
 use abi_ring::{INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CqeFlags, INLINE_BYTES, ReplyToken, Status};
@@ -143,7 +143,11 @@ impl<M: Machine> Message<'_, M> {
                 drop(held);
                 // After the look at its cell and its memory: both are the sender's again from the moment
                 // it gives the call up, and what they hold then is not for this receiver.
-                if is_waited_for(self.m, server, token) { Ok(()) } else { Err(gone) }
+                if is_waited_for(self.m, server, token) || self.m.plants(Defect::CopyAfterCancel) {
+                    Ok(())
+                } else {
+                    Err(gone)
+                }
             }
         }
     }

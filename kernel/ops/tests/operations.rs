@@ -273,7 +273,7 @@ fn a_call_that_is_cancelled_or_late_is_not_served() {
                 }
                 let next = receiving(&user);
                 assert!(user.submit(next));
-                let nothing = user.enter(1, 1000);
+                let nothing = user.enter(1, 1_000_000);
                 assert_eq!(nothing.count(), 0, "a call that was given up is served");
                 assert!(user.submit(Sqe { arg: 7, user_data: 3, ..sqe(Opcode::Cancel) }));
                 user.enter(2, NEVER);
@@ -288,7 +288,7 @@ fn a_call_that_is_cancelled_or_late_is_not_served() {
                 let service = user.cap("service");
                 let late = Sqe { arg: 1, user_data: 1, ..User::calling(service, 0, 0) };
                 assert_eq!(user.call(late).status(), Status::DeadlineExpired);
-                let soon = user.machine().now() + 5_000;
+                let soon = user.machine().now() + 5_000_000;
                 let bounded = Sqe { arg: soon, user_data: 2, ..User::calling(service, 0, 0) };
                 assert_eq!(user.call(bounded).status(), Status::DeadlineExpired);
                 assert!(user.machine().now() >= soon, "before its time");
@@ -386,11 +386,11 @@ fn operations_on_objects_that_do_not_have_them_are_refused() {
 fn sleeps_end_at_their_time_in_their_order_and_can_be_cancelled() {
     alone(|mut user| {
         let begun = user.machine().now();
-        for (n, ns) in [(0_u16, 9_000), (1, 3_000), (2, 6_000)] {
+        for (n, ns) in [(0_u16, 9_000_000), (1, 3_000_000), (2, 6_000_000)] {
             let sleep = Sqe { user_data: u64::from(n), ..user.sleeping(n, ns) };
             assert!(user.submit(sleep));
         }
-        for (n, ns) in [(1, 3_000), (2, 6_000), (0, 9_000)] {
+        for (n, ns) in [(1, 3_000_000), (2, 6_000_000), (0, 9_000_000)] {
             while user.enter(1, NEVER).count() == 0 {}
             let done = user.take().unwrap();
             assert_eq!((done.cqe.user_data, done.status()), (n, Status::Ok));
@@ -398,7 +398,7 @@ fn sleeps_end_at_their_time_in_their_order_and_can_be_cancelled() {
         }
         let sleep = Sqe { user_data: 4, ..user.sleeping(0, 1 << 40) };
         assert!(user.submit(sleep));
-        assert_eq!(user.enter(1, 500).count(), 0, "the time of cap_enter is up first");
+        assert_eq!(user.enter(1, 500_000).count(), 0, "the time of cap_enter is up first");
         assert!(user.submit(Sqe { arg: 4, user_data: 5, ..sqe(Opcode::Cancel) }));
         user.enter(2, NEVER);
         assert_eq!(user.take().unwrap().status(), Status::Cancelled);
@@ -460,9 +460,9 @@ fn a_park_waits_only_for_the_word_it_expects_and_not_for_ever() {
         let other = parking(&user, 4, NEVER);
         assert_eq!(user.call(other).status(), Status::Mismatch);
         let begun = user.machine().now();
-        let bounded = parking(&user, 5, 2_000);
+        let bounded = parking(&user, 5, 2_000_000);
         assert_eq!(user.call(bounded).status(), Status::TimedOut);
-        assert!(user.machine().now() >= begun + 2_000, "before its time");
+        assert!(user.machine().now() >= begun + 2_000_000, "before its time");
         let at_once = parking(&user, 5, 0);
         assert_eq!(user.call(at_once).status(), Status::TimedOut);
         let none = unparking(&user, 1);

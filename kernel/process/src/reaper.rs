@@ -19,6 +19,7 @@ use core_cap::DrainVerdict;
 use core_thread::ThreadKey;
 use kernel_dispatch::{self as dispatch, Here};
 use kernel_ops::complete::complete_ended;
+use kernel_ops::machine::Defect;
 use kernel_ops::party::{Fit, Party};
 use kernel_ops::{cancel, deadlines, object};
 use smp_ipi::Requests;
@@ -153,6 +154,9 @@ fn claim_operations<M: Machine>(m: M, thread: &'static Thread<M>, key: ThreadKey
 
 /// The calls a thread was serving end, and so do its receives.
 fn stop_serving<M: Machine>(m: M, process: &'static Process<M>, key: ThreadKey) {
+    if m.plants(Defect::ServesOn) {
+        return;
+    }
     if let Some(service) = process.ops.service.lock().as_mut() {
         let is_its = |party: &Party| party.thread == key;
         service.calls.receiver_exit(is_its, |ended| complete_ended(m, ended));

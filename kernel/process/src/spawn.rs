@@ -16,7 +16,7 @@ use core_sched_policy::{LatencyClass, Share, Weight};
 use core_thread::{Lifecycle, ThreadKey};
 use kernel_dispatch::{self as dispatch, preemption_point};
 use kernel_ops::capability::Object;
-use kernel_ops::machine::Own;
+use kernel_ops::machine::{Defect, Own};
 use kernel_ops::object::Calling;
 use smp_pending::{Cell, Cells};
 use smp_ring::{NewRing, Refused};
@@ -87,7 +87,10 @@ pub fn spawn<M: Machine>(
             let key = thread.key();
             // The process may have been closed since it admitted the thread, and its killer may
             // have looked before the record was in use.
-            if process.is_closed() && thread.state.kill(key.generation).is_err() {
+            if process.is_closed()
+                && !m.plants(Defect::NotKilledAtBirth)
+                && thread.state.kill(key.generation).is_err()
+            {
                 m.defect("a thread that was not started is gone");
             }
             if thread.state.start().is_err() {

@@ -13,7 +13,7 @@ use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
 use core_timer::DeadlineQueue;
 use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
-use kernel_ops::machine::{CpuPart, ProcessPart, Tables};
+use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start};
@@ -41,6 +41,9 @@ pub struct Own {
     /// What is to be done for the thread it came from.
     left: Mutex<Option<(After, &'static Thread<Host>)>>,
 }
+
+/// What passes between two looks at the clock: about what a step of the kernel takes.
+const NS_PER_LOOK: u64 = 1_000;
 
 /// The timer is not armed.
 pub(crate) const NOT_ARMED: u64 = u64::MAX;
@@ -135,7 +138,7 @@ impl Machine for Host {
     }
 
     fn clock(self) -> u64 {
-        self.0.clock.fetch_add(1, SeqCst)
+        self.0.clock.fetch_add(NS_PER_LOOK, SeqCst)
     }
 
     fn arm(self, here: &Here<Self>, _: u64, at_ns: u64) {
@@ -261,6 +264,10 @@ impl kernel_ops::Machine for Host {
     }
 
     fn poll_input(self) {}
+
+    fn plants(self, defect: Defect) -> bool {
+        self.0.config.defect == Some(defect)
+    }
 }
 
 /// How a thread starts: what it does, and with which argument.

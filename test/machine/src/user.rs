@@ -108,6 +108,7 @@ impl User {
     /// Computes for a moment: interrupts come in.
     pub fn compute(&mut self) {
         self.m.0.relax();
+        self.m.0.clock.fetch_add(QUANTUM_NS / 8, SeqCst);
         self.m.user_step(self.thread);
     }
 

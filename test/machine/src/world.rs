@@ -16,7 +16,7 @@ use core_sched::CpuId;
 use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
-use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::machine::{CpuPart, Defect, Tables};
 use kernel_ops::service::Service;
 use kernel_ops::timers::Timers;
 use kernel_process::{NewProcess, Records, Thread, spawn};
@@ -44,6 +44,8 @@ pub struct Config {
     pub timers: u32,
     /// Whether IPC may take its fast path.
     pub fast_path: bool,
+    /// A bug that is planted.
+    pub defect: Option<Defect>,
     /// The allocation that fails, counted from 0 once the processes run.
     pub out_of_memory_at: Option<usize>,
 }
@@ -56,6 +58,7 @@ impl Default for Config {
             threads: 32,
             timers: 32,
             fast_path: true,
+            defect: None,
             out_of_memory_at: None,
         }
     }
@@ -140,7 +143,7 @@ pub struct World {
     is_over: AtomicBool,
     halted: AtomicUsize,
     latch: Latch,
-    config: Config,
+    pub(crate) config: Config,
     /// Allocations so far; none is counted before the processes run.
     allocations: AtomicUsize,
     has_begun: AtomicBool,

@@ -43,6 +43,8 @@ enum Life {
     Waiting,
     /// Its thread has, or is about to take, the baton of this CPU.
     Running(usize),
+    /// Its thread waits, will never have a baton again, and is to unwind.
+    Abandoned,
     /// Its thread will not run again.
     Ended,
 }
@@ -79,7 +81,9 @@ impl HostContext {
             Life::New(body) => drop(thread::spawn(move || self.run(cpu, body))),
             Life::Waiting => self.changed.notify_all(),
             Life::Running(on) => panic!("CPU {cpu} resumes what CPU {on} runs"),
-            Life::Empty | Life::Ended => panic!("CPU {cpu} resumes a context that is gone"),
+            Life::Empty | Life::Abandoned | Life::Ended => {
+                panic!("CPU {cpu} resumes a context that is gone")
+            }
         }
     }
 
@@ -89,6 +93,7 @@ impl HostContext {
             match unwound.downcast::<Ending>() {
                 Ok(ending) => {
                     *self.life.lock().unwrap() = Life::Ended;
+                    self.changed.notify_all();
                     (ending.0)();
                 }
                 Err(panicked) => resume_unwind(panicked),
@@ -104,6 +109,10 @@ impl HostContext {
         let cpu = loop {
             match *life {
                 Life::Running(cpu) => break cpu,
+                Life::Abandoned => {
+                    drop(life);
+                    Self::end(|| {});
+                }
                 _ => life = self.changed.wait(life).unwrap(),
             }
         };
@@ -123,7 +132,7 @@ impl Default for HostContext {
 }
 
 // SAFETY: a thread finds itself in `HERE` only while it has a baton. A context is prepared only if it is empty
-// and runs only when it is resumed; it is taken apart only if it never ran or its thread has unwound.
+// and runs only when it is resumed; it is taken apart only if it never ran, or once its thread has unwound.
 unsafe impl smp_ring::Context for HostContext {
     type Stack = ();
     type Start<'s> = Body;
@@ -146,12 +155,20 @@ unsafe impl smp_ring::Context for HostContext {
 
     fn take_apart(&'static self) -> Result<Option<()>, InUse> {
         let mut life = self.life.lock().unwrap();
+        if matches!(*life, Life::Waiting) {
+            // What lies on the stack is dropped while everything it refers to is still there.
+            *life = Life::Abandoned;
+            self.changed.notify_all();
+            while !matches!(*life, Life::Ended) {
+                life = self.changed.wait(life).unwrap();
+            }
+        }
         match *life {
             Life::New(_) | Life::Ended => {
                 *life = Life::Empty;
                 Ok(Some(()))
             }
-            Life::Empty | Life::Waiting | Life::Running(_) => Err(InUse),
+            Life::Empty | Life::Waiting | Life::Abandoned | Life::Running(_) => Err(InUse),
         }
     }
 }
