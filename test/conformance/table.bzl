@@ -114,6 +114,7 @@ PROOFS = {
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
         "//kernel/ops:kernel_ops_operations",
+        "//kernel/process:kernel_process_lives",
     ],
     "B16": [
         "//test/qemu/ring:ring_1d_checked",
@@ -202,6 +203,7 @@ PROOFS = {
         "//kernel/core/ledger:core_ledger_cases",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T5": [
         "//test/qemu/threads:threads_qemu_1d_checked",
@@ -215,6 +217,7 @@ PROOFS = {
         "//test/qemu/faults:faults_qemu_4r_release",
         "//kernel/core/thread:core_thread_test",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T7": [
         "//kernel/core/thread:core_thread_lifecycle_table",
@@ -222,10 +225,12 @@ PROOFS = {
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T8": [
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//test/qemu/threads:threads_qemu_4r_checked",
+        "//kernel/process:kernel_process_lives",
     ],
     "T9": [
         "//test/qemu/threads:threads_qemu_4r_checked",
@@ -245,6 +250,7 @@ PROOFS = {
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//kernel/smp/park:smp_park_meet",
         "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//kernel/process:kernel_process_lives",
     ],
     "T11": [
         "//test/qemu/threads:threads_qemu_4r_release",
@@ -632,8 +638,8 @@ PROOFS = {
         "//test/rules/house:unsafe_is_refused_in_a_core",
         "//test/rules/house:unsafe_needs_a_reason_in_arch",
     ],
-    # Q7 is open: the driver has models and a simulator, operations run on the test machine; processes
-    # and the reaper run there too, but no test is about them.
+    # Q7 is open: the driver has models and the simulator; operations, processes and the reaper are tested
+    # on the test machine, and the simulator does not run them.
     "Q8": [
         "//test/conformance:accepted",
         "//test/conformance:refusals_a_guest_test_alone",
