@@ -47,6 +47,7 @@ PROOFS = {
     "B3": [
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B4": [
         "//test/qemu/start:start_qemu_1d_checked",
@@ -55,12 +56,14 @@ PROOFS = {
     "B5": [
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B6": [
         "//abi/ring:abi_ring_model",
         "//abi/ring:abi_ring_protocol",
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B7": ["//test/qemu/park:park_qemu_1d_checked"],
     "B8": [
@@ -110,8 +113,13 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
+        "//kernel/ops:kernel_ops_operations",
+        "//kernel/process:kernel_process_lives",
     ],
-    "B16": ["//test/qemu/ring:ring_1d_checked"],
+    "B16": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
+    ],
     "B17": [
         "//abi/types:abi_types_golden",
         "//test/qemu/ring:ring_1d_checked",
@@ -175,7 +183,10 @@ PROOFS = {
         "//schema:schema_layout",
         "//schema:schema_ordinals",
     ],
-    "C13": ["//kernel/core/cap:core_cap_table"],
+    "C13": [
+        "//kernel/core/cap:core_cap_table",
+        "//kernel/ops:kernel_ops_operations",
+    ],
     "T1": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
@@ -192,6 +203,7 @@ PROOFS = {
         "//kernel/core/ledger:core_ledger_cases",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T5": [
         "//test/qemu/threads:threads_qemu_1d_checked",
@@ -205,6 +217,7 @@ PROOFS = {
         "//test/qemu/faults:faults_qemu_4r_release",
         "//kernel/core/thread:core_thread_test",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T7": [
         "//kernel/core/thread:core_thread_lifecycle_table",
@@ -212,10 +225,12 @@ PROOFS = {
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T8": [
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//test/qemu/threads:threads_qemu_4r_checked",
+        "//kernel/process:kernel_process_lives",
     ],
     "T9": [
         "//test/qemu/threads:threads_qemu_4r_checked",
@@ -235,6 +250,7 @@ PROOFS = {
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//kernel/smp/park:smp_park_meet",
         "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//kernel/process:kernel_process_lives",
     ],
     "T11": [
         "//test/qemu/threads:threads_qemu_4r_release",
@@ -252,11 +268,13 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/park:park_qemu_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K2": [
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_thousand",
         "//test/qemu/park:park_qemu_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K3": [
         "//kernel/core/park:core_park_property",
@@ -268,11 +286,13 @@ PROOFS = {
         "//test/qemu/park:park_qemu_1d_checked",
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_test",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K8": [
         "//test/qemu/park:park_qemu_1d_checked",
         "//kernel/core/cap:core_cap_table",
         "//kernel/core/park:core_park_test",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I1": [
         "//kernel/core/endpoint:core_endpoint_model",
@@ -284,10 +304,12 @@ PROOFS = {
         "//test/qemu/ipc:halfway_4r_release",
         "//test/qemu/many:many_4r_release",
         "//test/qemu/differential:differential",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I2": [
         "//kernel/core/endpoint:core_endpoint_table",
         "//test/qemu/ipc:ipc_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I3": [
         "//test/qemu/ipc:ipc_1d_checked",
@@ -308,10 +330,12 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/many:many_4r_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I7": [
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I8": [
         "//kernel/core/sched:core_sched_table",
@@ -423,6 +447,7 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/sched:sched_qemu_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "M13": [
         "//test/qemu/ring:ring_1d_checked",
@@ -613,8 +638,8 @@ PROOFS = {
         "//test/rules/house:unsafe_is_refused_in_a_core",
         "//test/rules/house:unsafe_needs_a_reason_in_arch",
     ],
-    # Q7 is open: the scheduler's driver is a host crate with models and a simulator; operations,
-    # processes and the reaper are not yet.
+    # Q7 is open: the driver has models and the simulator; operations, processes and the reaper are tested
+    # on the test machine, and the simulator does not run them.
     "Q8": [
         "//test/conformance:accepted",
         "//test/conformance:refusals_a_guest_test_alone",
