@@ -79,9 +79,13 @@ _NO_PANIC_LINTS = [
 _KEEPS_VERDICTS_FOLDERS = [
     "kernel/arch",
     "kernel/core",
+    "kernel/dispatch",
     "kernel/mm",
     "kernel/object",
+    "kernel/ops",
+    "kernel/process",
     "kernel/smp",
+    "kernel/sys",
 ]
 
 _VERDICT_LINTS = ["-Dclippy::let_underscore_must_use"]
