@@ -117,7 +117,7 @@ fn a_receive_that_is_renamed_too_late_is_found() {
 #[test]
 #[should_panic]
 fn a_copy_that_goes_on_after_its_call_was_given_up_is_found() {
-    explore("copy after cancel", &[], 4000, || calls_given_up(Some(Defect::CopyAfterCancel)));
+    explore("copy after cancel", &[], 1000, || calls_given_up(Some(Defect::CopyAfterCancel)));
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub(crate) fn release_to_scheduler() {
 pub(crate) fn other_cpu(cpu: &'static PerCpu) -> ! {
     loop {
         if SCHEDULING.load(Ordering::Acquire) {
-            crate::sched::idle();
+            crate::under::idle();
         }
         // Interrupts are off here and in the job. An interrupt sent after the look is pending
         // when `wait_for_interrupt` turns them on, so no work is slept over.
