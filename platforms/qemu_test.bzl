@@ -25,12 +25,12 @@ def _files_of(ctx):
     if not ctx.attr.system:
         fail("one of system and program is needed")
     system = ctx.attr.system[CaposSystemInfo]
-    words = ["--boot", ctx.attr.boot, "--profile", system.profile]
+    words = ["--boot", ctx.attr.boot, "--profile", system.profile, "--symbols", system.kernel.short_path]
     if ctx.attr.boot == "direct":
-        return words + ["--stub", system.stub.short_path, "--bundle", system.bundle.short_path], [system.stub, system.bundle]
+        return words + ["--stub", system.stub.short_path, "--bundle", system.bundle.short_path], [system.stub, system.bundle, system.kernel]
     if ctx.attr.append:
         fail("append goes with boot = \"direct\" only: under UEFI the words belong into the system's cmdline")
-    return words + ["--iso", system.iso.short_path], [system.iso]
+    return words + ["--iso", system.iso.short_path], [system.iso, system.kernel]
 
 def _qemu_test_impl(ctx):
     words, files = _files_of(ctx)

@@ -88,6 +88,7 @@ fn one(
         .arg(evidence)
         .arg("--guard-seconds")
         .arg(options.guard.as_secs().to_string())
+        .args(options.core.then_some("--core"))
         // The report is the campaign's own.
         .env_remove("XML_OUTPUT_FILE")
         .stdin(Stdio::null())

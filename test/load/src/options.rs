@@ -15,6 +15,7 @@ usage: ./bazelw run //test/load -- OPTION... [TARGET...]
   --burners N        host threads that take CPU time beside it, default 2
   --seed N           the seed of a campaign seen before; default another each time
   --guard-seconds N  when a guest that says nothing counts as hung, default 300
+  --core             keep the memory of guests that hang, for gdb
   --out DIR          where evidence is kept
   TARGET             a suite, or a part of its name; default all";
 
@@ -42,6 +43,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// When a silent guest counts as hung.
     pub guard: Duration,
+    /// Whether the memory of guests that hang is kept.
+    pub core: bool,
     /// Where evidence is kept, if that was said.
     pub out: Option<PathBuf>,
 }
@@ -58,6 +61,7 @@ pub fn parse(
         burners: 2,
         seed: None,
         guard: Duration::from_secs(300),
+        core: false,
         out: None,
     };
     let mut wanted: Vec<String> = Vec::new();
@@ -73,6 +77,7 @@ pub fn parse(
             Long("guard-seconds") => {
                 options.guard = Duration::from_secs(parser.value()?.parse()?);
             }
+            Long("core") => options.core = true,
             Long("out") => options.out = Some(parser.value()?.into()),
             Value(target) => wanted.push(target.string()?),
             other => return Err(other.unexpected()),

@@ -37,8 +37,11 @@ pub fn one(run: &Run<'_>, shown: impl Fn(&Path) -> String) -> String {
         Outcome::Void(reason) => ("VOID", reason),
     };
     let _ = writeln!(text, "{} run {}: {word}: {reason}", run.suite.label, run.number);
-    let console = run.evidence.join("console.log");
-    let _ = writeln!(text, "  console: {}", shown(&console));
+    let _ = writeln!(text, "  console: {}", shown(&run.evidence.join("console.log")));
+    let cpus = run.evidence.join("cpus.txt");
+    if cpus.exists() {
+        let _ = writeln!(text, "  CPUs:    {}", shown(&cpus));
+    }
     text
 }
 

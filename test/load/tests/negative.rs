@@ -56,6 +56,7 @@ fn each_guest_is_counted_as_what_it_is() {
     assert_eq!(fs::read_to_string(evidence.join("console.log")).unwrap(), "behaviour: hangs\n");
     assert!(text.contains(&format!("  console: {}\n", evidence.join("console.log").display())));
     assert!(fs::read_to_string(evidence.join("runner.log")).unwrap().contains("[hang]"));
+    assert!(text.contains(&format!("  CPUs:    {}\n", evidence.join("cpus.txt").display())));
     // Of green runs nothing is kept.
     let good = out_dir("all").join("test.load.guest_good");
     assert_eq!(fs::read_dir(good).unwrap().count(), 0);
@@ -68,7 +69,8 @@ fn green_is_green_and_the_guests_cpu_was_stopped() {
     let text = text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert_eq!(counts(&text, "guest_good"), [5, 0, 0, 0]);
-    let hung = load("stopped", &["--times=1", "//test/load:guest_hangs"]);
+    let hung = load("stopped", &["--times=1", "--core", "//test/load:guest_hangs"]);
+    assert!(out_dir("stopped").join("test.load.guest_hangs/run-1/core.elf").exists());
     let text = self::text(&hung);
     let line = text
         .lines()
