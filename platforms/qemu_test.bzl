@@ -25,12 +25,16 @@ def _files_of(ctx):
     if not ctx.attr.system:
         fail("one of system and program is needed")
     system = ctx.attr.system[CaposSystemInfo]
-    words = ["--boot", ctx.attr.boot, "--profile", system.profile, "--symbols", system.kernel.short_path]
+
+    # By a name of its own: kernels of two profiles have the same one, and some rules take many tests.
+    symbols = ctx.actions.declare_file(ctx.label.name + ".kernel.elf")
+    ctx.actions.symlink(output = symbols, target_file = system.kernel)
+    words = ["--boot", ctx.attr.boot, "--profile", system.profile, "--symbols", symbols.short_path]
     if ctx.attr.boot == "direct":
-        return words + ["--stub", system.stub.short_path, "--bundle", system.bundle.short_path], [system.stub, system.bundle, system.kernel]
+        return words + ["--stub", system.stub.short_path, "--bundle", system.bundle.short_path], [system.stub, system.bundle, symbols]
     if ctx.attr.append:
         fail("append goes with boot = \"direct\" only: under UEFI the words belong into the system's cmdline")
-    return words + ["--iso", system.iso.short_path], [system.iso, system.kernel]
+    return words + ["--iso", system.iso.short_path], [system.iso, symbols]
 
 def _qemu_test_impl(ctx):
     words, files = _files_of(ctx)

@@ -1,14 +1,14 @@
 //! Where the CPUs of a guest are that does not end: registers, backtraces with names, local APICs.
 //!
 //! Read from outside, through the emulator's monitor, with the guest stopped: it works whatever the
-//! guest is in, and changes nothing in it. Names come from the kernel's symbol table. A backtrace
+//! guest is in, and changes nothing in it. Names come from the kernel's file ([`Names`]). A backtrace
 //! follows frame pointers, which all kernel code has, through the memory as the CPU sees it; it ends
 //! where that does.
 //!
 //! Decided in ADR 211.
 
 use crate::monitor::Monitor;
-use core_symbols::{Demangled, Symbols};
+use crate::names::Names;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub struct Registers {
 
 /// Asks a stopped or running emulator for all there is. A question that is refused, or not answered in time,
 /// is told in the place of its answer.
-pub fn take(monitor: &mut Monitor, symbols: Option<&Symbols<'_>>) -> Dump {
+pub fn take(monitor: &mut Monitor, names: Option<&Names<'_>>) -> Dump {
     let mut dump = Dump { summary: String::new(), details: String::new() };
     // So that all are seen at one moment.
     let stopped = monitor.execute("stop", &json!({}));
@@ -58,7 +58,7 @@ pub fn take(monitor: &mut Monitor, symbols: Option<&Symbols<'_>>) -> Dump {
     for cpu in 0..cpus {
         let registers = section(&mut dump.details, monitor, "info registers", cpu);
         match registers.as_deref().and_then(parse) {
-            Some(registers) => paragraph(&mut dump.summary, monitor, symbols, cpu, registers),
+            Some(registers) => paragraph(&mut dump.summary, monitor, names, cpu, registers),
             None => {
                 let _ = writeln!(dump.summary, "CPU {cpu}: its registers cannot be read");
             }
@@ -89,7 +89,7 @@ fn section(details: &mut String, monitor: &mut Monitor, command: &str, cpu: u64)
 fn paragraph(
     summary: &mut String,
     monitor: &mut Monitor,
-    symbols: Option<&Symbols<'_>>,
+    names: Option<&Names<'_>>,
     cpu: u64,
     registers: Registers,
 ) {
@@ -101,21 +101,19 @@ fn paragraph(
     };
     let interrupts = if flags & INTERRUPTS == 0 { "off" } else { "on" };
     let _ = writeln!(summary, "CPU {cpu}: {what}, interrupts {interrupts}, page tables {cr3:#x}");
-    // The kernel's names mean nothing in a program, whose addresses other programs have as well.
-    let symbols = symbols.filter(|_| level == 0);
-    let _ = writeln!(summary, "  {rip:016x} {}", name(symbols, rip));
     let mut read = |address: u64| words(&monitor.human(&format!("x/2gx {address:#x}"), cpu).ok()?);
+    // The kernel's names mean nothing in a program, whose addresses other programs have as well.
+    let names = names.filter(|_| level == 0);
+    let is_own = |names: &&Names<'_>| read(rip).is_some_and(|code| names.has(rip, code));
+    let own = names.filter(is_own);
+    if names.is_some() && own.is_none() {
+        let _ = writeln!(summary, "  no names: the symbols are not those of the code it is in");
+    }
+    let name = |address| own.and_then(|names| names.name(address)).unwrap_or("?".into());
+    let _ = writeln!(summary, "  {rip:016x} {}", name(rip));
     for address in rbp.map(|rbp| walk(rbp, &mut read)).unwrap_or_default() {
         // A return address is behind the call, which may be its function's last instruction.
-        let _ = writeln!(summary, "  {address:016x} {}", name(symbols, address.wrapping_sub(1)));
-    }
-}
-
-/// `function+offset` for an address.
-fn name(symbols: Option<&Symbols<'_>>, address: u64) -> String {
-    match symbols.and_then(|symbols| symbols.lookup(address)) {
-        Some(found) => format!("{}+{:#x}", Demangled(found.name), found.offset),
-        None => "?".into(),
+        let _ = writeln!(summary, "  {address:016x} {}", name(address.wrapping_sub(1)));
     }
 }
 

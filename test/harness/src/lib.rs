@@ -13,6 +13,7 @@ pub mod junit;
 pub mod ledger;
 pub mod machine;
 pub mod monitor;
+pub mod names;
 pub mod options;
 pub mod tell;
 pub mod transcript;

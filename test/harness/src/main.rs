@@ -4,9 +4,9 @@
 //! description. Console, records, command line, metrics and verdict, and of a guest that does not
 //! end where its CPUs are, are kept in the test's undeclared outputs; the JUnit report goes where Bazel asks for it.
 
-use core_symbols::Symbols;
 use harness::judge::{Class, judge};
 use harness::monitor::Monitor;
+use harness::names::Names;
 use harness::options::{self, Run, USAGE};
 use harness::transcript::{Before, read};
 use harness::{dump, junit, machine, tell};
@@ -107,7 +107,7 @@ fn boot_and_judge(run: &Run) -> io::Result<Class> {
 /// Keeps where the CPUs of a guest are that does not end, and returns the short form of it.
 fn keep_state(run: &Run, monitor: &mut Monitor, out: &Path) -> String {
     let file = run.symbols.as_ref().and_then(|path| fs::read(path).ok()).unwrap_or_default();
-    let dump = dump::take(monitor, Symbols::parse(&file, 0).as_ref());
+    let dump = dump::take(monitor, Names::parse(&file).as_ref());
     let mut summary = dump.summary;
     if run.core {
         let core = out.join("core.elf");

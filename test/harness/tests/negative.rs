@@ -234,6 +234,17 @@ fn a_kernel_that_hangs_is_named_by_the_symbols_it_is_given() {
 }
 
 #[test]
+fn symbols_of_another_build_name_nothing() {
+    // The same kernel in another profile: its functions lie elsewhere.
+    let other = from_env("OTHER_KERNEL");
+    let words =
+        ["--boot", "direct", "--guard-seconds", SHORT, "--symbols", other.to_str().unwrap()];
+    let kept = cpus(&run("stuck_other", "hangs", &words));
+    assert!(kept.contains("no names: the symbols are not those of the code it is in\n"), "{kept}");
+    assert!(kept.contains(" ?\n") && !kept.contains("guest::"), "{kept}");
+}
+
+#[test]
 fn every_cpu_is_looked_at_in_either_lane() {
     for lane in ["racing", "deterministic"] {
         let words = ["--cpus", "3", "--lane", lane, "--guard-seconds", SHORT];
