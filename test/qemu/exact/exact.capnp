@@ -1,0 +1,37 @@
+@0xc41a5e0b7d93f286;
+# A process that looks closely; a peer that serves and revokes; three that are to be ended while they compute.
+
+using Boot = import "/schema/manifest.capnp";
+
+const manifest :Boot.Manifest = (processes = [
+  (name = "peer", binary = "exact.elf", grants = [
+    (name = "console", console = void),
+    (name = "peer", endpoint = (name = "peer"))]),
+  (name = "spinner0", binary = "exact.elf", grants = [
+    (name = "spawner", threadSpawner = void),
+    (name = "control", threadControl = void),
+    (name = "spinner", endpoint = (name = "spinner0"))]),
+  (name = "spinner1", binary = "exact.elf", grants = [
+    (name = "spawner", threadSpawner = void),
+    (name = "control", threadControl = void),
+    (name = "spinner", endpoint = (name = "spinner1"))]),
+  (name = "spinner2", binary = "exact.elf", grants = [
+    (name = "spawner", threadSpawner = void),
+    (name = "control", threadControl = void),
+    (name = "spinner", endpoint = (name = "spinner2"))]),
+  (name = "exact", binary = "exact.elf", essential = true, profile = (ringScratchLimitBytes = 65536), grants = [
+    (name = "console", console = void),
+    (name = "records", records = void),
+    (name = "timer", timer = void),
+    (name = "info", systemInfo = void),
+    (name = "spawner", threadSpawner = void),
+    (name = "control", threadControl = void),
+    (name = "park", parkSpace = void),
+    (name = "own", endpoint = (name = "own")),
+    (name = "self", client = (endpoint = "own", badge = 3)),
+    (name = "peer", client = (endpoint = "peer", badge = 1)),
+    (name = "seven", client = (endpoint = "peer", badge = 7)),
+    (name = "spinner0", client = (endpoint = "spinner0", badge = 1)),
+    (name = "spinner1", client = (endpoint = "spinner1", badge = 1)),
+    (name = "spinner2", client = (endpoint = "spinner2", badge = 1))]),
+]);

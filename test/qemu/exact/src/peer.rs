@@ -1,0 +1,93 @@
+//! The other processes: one that serves and revokes, and ones that compute until they are ended.
+
+use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
+use capos_rt::io::status_of;
+use capos_rt::{Env, Error, exit};
+use core::sync::atomic::{AtomicU32, Ordering};
+use schema::endpoint;
+use test_bare::program::nameless_slots;
+use test_bare::raw::{By, Child, Run};
+
+use crate::SIBLINGS;
+
+/// Answers its payload's first word.
+pub const ECHO: u16 = 0;
+/// Revokes the facets with the badge in its payload; answers how many there were.
+pub const REVOKE: u16 = 1;
+/// Answers how many names the process's CapSet has, and how many slots without a name it holds.
+pub const SLOTS: u16 = 2;
+/// Ends the process, without an answer.
+pub const END: u16 = 3;
+
+/// Receives calls on `endpoint` and answers what `handle` makes of method and first word; it answers
+/// and waits for the next call in one, as services do.
+fn receive(
+    env: &Env,
+    endpoint: CapSlot,
+    mut handle: impl FnMut(u16, u64) -> [u64; 2],
+) -> Result<(), Error> {
+    let cap = endpoint.to_bits();
+    let mut words = [0; 16];
+    let recv = Sqe { opcode: Opcode::Recv as u8, cap, ..Sqe::default() };
+    let mut cqe = env.io.run(recv, &[], &mut words)?;
+    loop {
+        if status_of(&cqe) != Status::Ok {
+            return Err(status_of(&cqe).into());
+        }
+        let answer = if cqe.method == SLOTS {
+            [env.caps.iter().count() as u64, nameless_slots(env).into()]
+        } else {
+            handle(cqe.method, words[0])
+        };
+        let sqe = Sqe {
+            opcode: Opcode::Return as u8,
+            flags: SqeFlags::THEN_RECV,
+            cap,
+            arg: cqe.token,
+            length: 16,
+            ..Sqe::default()
+        };
+        cqe = env.io.run(sqe, &answer, &mut words)?;
+    }
+}
+
+/// Serves, and revokes its own facets when it is asked to.
+pub fn serve(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
+    receive(env, requests, |method, word| {
+        if method == REVOKE {
+            let revoked = endpoint::Client::new(env.io.caller(), requests).revoke_facets(word);
+            return [revoked.map_or(u64::MAX, |found| found.revoked.into()), 0];
+        }
+        [word, !word]
+    })
+}
+
+/// The sibling runs.
+static SPINS: AtomicU32 = AtomicU32::new(0);
+
+fn spin_for_ever(_: &Child) -> i64 {
+    loop {
+        SPINS.fetch_add(1, Ordering::Relaxed);
+        core::hint::spin_loop();
+    }
+}
+
+/// Serves, with a sibling that computes from the first echo on, until the process is told to end.
+pub fn spin(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
+    let by = By {
+        spawner: env.cap("spawner", schema::thread_spawner::INTERFACE_ID)?,
+        control: env.cap("control", schema::thread_control::INTERFACE_ID)?,
+    };
+    receive(env, requests, |method, _| {
+        if method == END {
+            exit(0);
+        }
+        if SPINS.load(Ordering::Relaxed) == 0 {
+            let run = Run { main: spin_for_ever, argument: 0, fs_base: 0 };
+            if SIBLINGS[0].start(&env.io, by, run).is_err() {
+                exit(1);
+            }
+        }
+        [SPINS.load(Ordering::Relaxed).into(), 0]
+    })
+}
