@@ -1,5 +1,6 @@
 @0xc41a5e0b7d93f286;
-# A process that looks closely; a peer that serves and revokes; three that are to be ended while they compute.
+# A process that looks closely; a peer that serves and revokes; three that are to be ended while they
+# compute; one whose memory nobody is to see again.
 
 using Boot = import "/schema/manifest.capnp";
 
@@ -19,6 +20,10 @@ const manifest :Boot.Manifest = (processes = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
     (name = "spinner", endpoint = (name = "spinner2"))]),
+  (name = "secret", binary = "exact.elf", grants = [
+    (name = "spawner", threadSpawner = void),
+    (name = "control", threadControl = void),
+    (name = "secret", endpoint = (name = "secret"))]),
   (name = "exact", binary = "exact.elf", essential = true, profile = (ringScratchLimitBytes = 65536), grants = [
     (name = "console", console = void),
     (name = "records", records = void),
@@ -29,9 +34,12 @@ const manifest :Boot.Manifest = (processes = [
     (name = "park", parkSpace = void),
     (name = "own", endpoint = (name = "own")),
     (name = "self", client = (endpoint = "own", badge = 3)),
+    (name = "other", endpoint = (name = "other")),
+    (name = "other-self", client = (endpoint = "other", badge = 3)),
     (name = "peer", client = (endpoint = "peer", badge = 1)),
     (name = "seven", client = (endpoint = "peer", badge = 7)),
     (name = "spinner0", client = (endpoint = "spinner0", badge = 1)),
     (name = "spinner1", client = (endpoint = "spinner1", badge = 1)),
-    (name = "spinner2", client = (endpoint = "spinner2", badge = 1))]),
+    (name = "spinner2", client = (endpoint = "spinner2", badge = 1)),
+    (name = "secret", client = (endpoint = "secret", badge = 1))]),
 ]);

@@ -1,6 +1,6 @@
 //! What a dead thread leaves behind: nothing that counts, and nobody who takes its mail.
 
-use abi_types::{CapSlot, NEVER, Opcode, Sqe, SqeFlags, Status};
+use abi_types::{CapSlot, NEVER, Opcode, RingBlock, Sqe, SqeFlags, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::now_ns;
@@ -11,6 +11,10 @@ use schema::timer::SleepParams;
 use test_bare::program::{Program, work};
 use test_bare::raw::Child;
 use test_kit::{Outcome, T, check, check_eq, require_ok};
+use test_wild::at;
+
+use crate::SIBLINGS;
+use crate::peer::{ECHO, END, SECRET};
 
 type Test<'a> = T<'a, Program>;
 
@@ -62,6 +66,46 @@ pub fn sleeps_of_the_dead(t: &mut Test<'_>) -> Outcome {
     for sleep in pending {
         let Some(sleep) = sleep else { return t.fail(format_args!("a sleep could not begin")) };
         check_eq!(t, status_of(&t.env.io().wait(sleep, &mut [0; 16])), Status::Ok);
+    }
+    Ok(())
+}
+
+/// A thread's ring as it is when the thread begins: the words that are a secret's.
+fn count_secrets(child: &Child) -> i64 {
+    let from = SIBLINGS[child.argument as usize].registers().low[2];
+    let bytes = RingBlock::new(64).map_or(0, |block| block.size() as u64);
+    (from..from + bytes).step_by(8).filter(|&word| at::read64(word) == SECRET).count() as i64
+}
+
+/// A process ends whose rings are full of a secret; threads that are made then find nothing of it in
+/// theirs.
+pub fn new_ring_is_zero(t: &mut Test<'_>) -> Outcome {
+    let facet = require_ok!(t, t.env.env.cap("secret", 0));
+    let mut words = [0; 16];
+    for _ in 0..1000 {
+        let cqe = require_ok!(t, t.env.io().run(call(facet, ECHO, 0), &[], &mut words));
+        check_eq!(t, status_of(&cqe), Status::Ok);
+        if words[0] == SIBLINGS.len() as u64 {
+            break;
+        }
+        t.env.sleep(100_000);
+    }
+    check_eq!(t, words[0], SIBLINGS.len() as u64);
+    let before = t.env.free_frames();
+    let end = require_ok!(t, t.env.io().run(call(facet, END, 0), &[], &mut words));
+    check_eq!(t, status_of(&end), Status::Disconnected);
+    t.env.sleep(2_000_000);
+    check!(
+        t,
+        t.env.free_frames() > before + 9 * SIBLINGS.len() as u64,
+        "the secret's memory is not free"
+    );
+    let mut handles = [CapSlot::NONE; SIBLINGS.len()];
+    for (number, handle) in handles.iter_mut().enumerate() {
+        *handle = require_ok!(t, t.env.spawn(number, count_secrets, number as u64));
+    }
+    for handle in handles {
+        check_eq!(t, t.env.finish(handle), Ok(0));
     }
     Ok(())
 }

@@ -35,6 +35,8 @@ const SUITE: Suite<Program> = Suite::new(&[
     Test::new("exact.park_timeout", lateness::park_timeout),
     Test::new("exact.enter_timeout", lateness::enter_timeout),
     Test::new("exact.revoked_facet", revoked::revoked_facet),
+    Test::new("exact.revoked_at_one_endpoint", revoked::revoked_at_one_endpoint),
+    Test::new("exact.new_ring_is_zero", dead::new_ring_is_zero),
     Test::new("exact.sleeps_of_the_dead", dead::sleeps_of_the_dead),
     Test::new("exact.answer_to_the_dead", dead::answer_to_the_dead),
     Test::new("exact.registers_through_a_call", registers::through_a_call),
@@ -47,6 +49,9 @@ const SUITE: Suite<Program> = Suite::new(&[
 fn main(env: &'static Env) -> Result<(), Error> {
     if let Ok(requests) = env.cap("peer", schema::endpoint::INTERFACE_ID) {
         return peer::serve(env, requests);
+    }
+    if let Ok(requests) = env.cap("secret", schema::endpoint::INTERFACE_ID) {
+        return peer::keep_a_secret(env, requests);
     }
     if let Ok(requests) = env.cap("spinner", schema::endpoint::INTERFACE_ID) {
         return peer::spin(env, requests);

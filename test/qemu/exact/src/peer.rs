@@ -19,6 +19,9 @@ pub const SLOTS: u16 = 2;
 /// Ends the process, without an answer.
 pub const END: u16 = 3;
 
+/// What the process with a secret has in every word of its rings.
+pub const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
+
 /// Receives calls on `endpoint` and answers what `handle` makes of method and first word; it answers
 /// and waits for the next call in one, as services do.
 fn receive(
@@ -60,6 +63,47 @@ pub fn serve(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
         }
         [word, !word]
     })
+}
+
+/// Makes siblings at the first echo, which write over their rings, and ends when it is told to. What the
+/// rings were is the machine's next memory of that size.
+pub fn keep_a_secret(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
+    let by = By {
+        spawner: env.cap("spawner", schema::thread_spawner::INTERFACE_ID)?,
+        control: env.cap("control", schema::thread_control::INTERFACE_ID)?,
+    };
+    let mut are_made = false;
+    receive(env, requests, |method, _| {
+        if method == END {
+            exit(0);
+        }
+        if !are_made {
+            are_made = true;
+            for sibling in &SIBLINGS {
+                let run = Run { main: fill_own_ring, argument: 0, fs_base: 0 };
+                if sibling.start(&env.io, by, run).is_err() {
+                    exit(1);
+                }
+            }
+        }
+        [u64::from(FILLED.load(Ordering::Relaxed)), 0]
+    })
+}
+
+static FILLED: AtomicU32 = AtomicU32::new(0);
+
+/// Fills the ring's inline slots, which begin after indices and entries, with words.
+fn fill_own_ring(child: &Child) -> i64 {
+    child.io.with_ring(|ring| {
+        let slots = ring.sq_entries() as u16;
+        for slot in 0..slots {
+            ring.write_inline(slot, &[SECRET; 16]);
+        }
+    });
+    FILLED.fetch_add(1, Ordering::Relaxed);
+    loop {
+        let _ = capos_rt::syscall::cap_enter(1, abi_types::NEVER);
+    }
 }
 
 /// The sibling runs.

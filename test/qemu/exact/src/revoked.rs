@@ -1,8 +1,10 @@
 //! A facet that was revoked: nothing comes through it, whichever path a call takes.
 
-use abi_types::{CapSlot, Status};
+use abi_types::{CapSlot, Sqe, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
+use capos_rt::now_ns;
+use schema::endpoint;
 use test_bare::program::Program;
 use test_kit::{Outcome, T, check_eq, require_ok};
 
@@ -31,5 +33,27 @@ pub fn revoked_facet(t: &mut T<'_, Program>) -> Outcome {
         check_eq!(t, ask(t.env, peer, ECHO, word), (Status::Ok, word));
     }
     check_eq!(t, ask(t.env, peer, REVOKE, 7), (Status::Ok, 0));
+    Ok(())
+}
+
+/// How a call ends that nobody receives, at its deadline or before.
+fn in_vain(program: &Program, facet: CapSlot) -> Result<Status, Status> {
+    let sqe = Sqe { arg: now_ns() + 50_000, ..call(facet, 0, 0) };
+    program.io().run(sqe, &[], &mut [0; 16]).map(|cqe| status_of(&cqe))
+}
+
+/// Two endpoints of one process have facets of the same badge: one endpoint's are revoked.
+pub fn revoked_at_one_endpoint(t: &mut T<'_, Program>) -> Outcome {
+    let other = require_ok!(t, t.env.env.cap("other", endpoint::INTERFACE_ID));
+    let own_facet = require_ok!(t, t.env.env.cap("self", 0));
+    let other_facet = require_ok!(t, t.env.env.cap("other-self", 0));
+    for facet in [own_facet, other_facet] {
+        check_eq!(t, in_vain(t.env, facet), Ok(Status::DeadlineExpired));
+    }
+    let mut client = endpoint::Client::new(t.env.io().caller(), other);
+    check_eq!(t, require_ok!(t, client.revoke_facets(3)).revoked, 1);
+    check_eq!(t, in_vain(t.env, other_facet), Ok(Status::Disconnected));
+    check_eq!(t, in_vain(t.env, own_facet), Ok(Status::DeadlineExpired));
+    check_eq!(t, require_ok!(t, client.revoke_facets(3)).revoked, 0);
     Ok(())
 }

@@ -9,9 +9,24 @@ use test_kit::{Outcome, T, check_eq, require_ok};
 use crate::peer::SLOTS;
 
 /// The names of this program's grants in `exact.capnp`, in that order.
-const NAMES: [&str; 14] = [
-    "console", "records", "timer", "info", "spawner", "control", "park", "own", "self", "peer",
-    "seven", "spinner0", "spinner1", "spinner2",
+const NAMES: [&str; 17] = [
+    "console",
+    "records",
+    "timer",
+    "info",
+    "spawner",
+    "control",
+    "park",
+    "own",
+    "self",
+    "other",
+    "other-self",
+    "peer",
+    "seven",
+    "spinner0",
+    "spinner1",
+    "spinner2",
+    "secret",
 ];
 
 /// The process holds what its manifest grants and nothing more; the peers look at themselves.
@@ -22,7 +37,7 @@ pub fn every_slot_has_a_name(t: &mut T<'_, Program>) -> Outcome {
         check_eq!(t, found, expected);
     }
     check_eq!(t, nameless_slots(t.env.env), 0);
-    for name in ["peer", "spinner0", "spinner1", "spinner2"] {
+    for name in ["peer", "spinner0", "spinner1", "spinner2", "secret"] {
         let facet = require_ok!(t, t.env.env.cap(name, 0));
         let mut words = [0; 16];
         let cqe = require_ok!(t, t.env.io().run(call(facet, SLOTS, 0), &[], &mut words));
