@@ -21,9 +21,14 @@ use crate::{
 
 static WORD: AtomicU32 = AtomicU32::new(0);
 
-/// Leaves a sleep, a receive, a call to its own process and one to another behind.
+/// Leaves sleeps, a receive, a call to its own process and one to another behind.
 fn leave_pending(child: &Child) {
-    let _ = child.io.start::<timer::methods::Sleep>(slot(&TIMER), &SleepParams { ns: HOUR_NS });
+    for _ in 0..3 {
+        let params = SleepParams { ns: HOUR_NS };
+        if let Ok(pending) = child.io.start::<timer::methods::Sleep>(slot(&TIMER), &params) {
+            child.io.forget(pending);
+        }
+    }
     let recv = Sqe { opcode: Opcode::Recv as u8, cap: slot(&OWN).to_bits(), ..NOP };
     for sqe in [recv, call(slot(&TO_SELF), 0, 0), call(slot(&ECHO), 0, 0)] {
         if let Ok(pending) = child.io.submit(sqe, &[]) {
