@@ -110,6 +110,37 @@ pub fn new_ring_is_zero(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// How long before the end of its slice each process begins to make threads; one takes some 20,000 ns.
+const LEADS_NS: [(&str, u64); 6] = [
+    ("maker0", 4_000),
+    ("maker1", 9_000),
+    ("maker2", 14_000),
+    ("maker3", 19_000),
+    ("maker4", 24_000),
+    ("maker5", 29_000),
+];
+
+/// A process ends while a thread of it makes another: that one ends too, and the process with it.
+pub fn thread_made_in_the_end(t: &mut Test<'_>) -> Outcome {
+    if t.env.cpus() > 1 {
+        return t.skip("one CPU, so that the process ends in the middle");
+    }
+    for (name, lead_ns) in LEADS_NS {
+        let facet = require_ok!(t, t.env.env.cap(name, 0));
+        let making = require_ok!(t, t.env.io().submit(call(facet, ECHO, 8), &[lead_ns]));
+        let last = Sqe { arg: now_ns() + 10 * SLICE_NS, ..call(facet, ECHO, 8) };
+        let cqe = require_ok!(t, t.env.io().run(last, &[0], &mut [0; 16]));
+        let status = status_of(&cqe);
+        check!(t, status == Status::Disconnected, "{name}: {status:?}");
+        if status == Status::Disconnected {
+            check_eq!(t, status_of(&t.env.io().wait(making, &mut [0; 16])), Status::Disconnected);
+        } else {
+            t.env.io().forget(making);
+        }
+    }
+    Ok(())
+}
+
 /// The largest message: it is copied in several pieces, and others may run between two of them.
 const LARGE_BYTES: u32 = 65_536;
 static ANSWER: [AtomicU64; 8192] = [const { AtomicU64::new(0x5a5a) }; 8192];

@@ -5,12 +5,13 @@
 //! `docs/book/planted.md`.
 //!
 //! * [`lateness`]: how late each kind of deadline is. [`slots`]: what a process holds.
-//! * [`revoked`]: a facet after its revocation. [`dead`]: what the dead leave behind.
+//! * [`counters`]: what CPUs count. [`revoked`]: facets, before and after their revocation. [`dead`]: what the dead leave behind.
 //! * [`registers`]: vector registers there and back. [`cpus`]: idle CPUs, and a kill on another one.
 //! * [`peer`]: what the other processes of the manifest do.
 #![no_std]
 #![no_main]
 
+mod counters;
 mod cpus;
 mod dead;
 mod lateness;
@@ -34,11 +35,17 @@ const SUITE: Suite<Program> = Suite::new(&[
     Test::new("exact.call_deadline", lateness::call_deadline),
     Test::new("exact.park_timeout", lateness::park_timeout),
     Test::new("exact.enter_timeout", lateness::enter_timeout),
+    Test::new("exact.count_of_entries", counters::entries),
+    Test::new("exact.count_of_calls", counters::calls),
+    Test::new("exact.count_of_sleeps", counters::sleeps),
+    Test::new("exact.count_of_slices", counters::slices),
+    Test::new("exact.badges", revoked::badges),
     Test::new("exact.revoked_facet", revoked::revoked_facet),
     Test::new("exact.revoked_at_one_endpoint", revoked::revoked_at_one_endpoint),
     Test::new("exact.new_ring_is_zero", dead::new_ring_is_zero),
     Test::new("exact.sleeps_of_the_dead", dead::sleeps_of_the_dead),
     Test::new("exact.answer_to_the_dead", dead::answer_to_the_dead),
+    Test::new("exact.thread_made_in_the_end", dead::thread_made_in_the_end),
     Test::new("exact.registers_through_a_call", registers::through_a_call),
     Test::new("exact.registers_through_a_yield", registers::through_a_yield),
     Test::new("exact.idle_cpu_steals", cpus::idle_cpu_steals),
@@ -49,6 +56,9 @@ const SUITE: Suite<Program> = Suite::new(&[
 fn main(env: &'static Env) -> Result<(), Error> {
     if let Ok(requests) = env.cap("peer", schema::endpoint::INTERFACE_ID) {
         return peer::serve(env, requests);
+    }
+    if let Ok(requests) = env.cap("maker", schema::endpoint::INTERFACE_ID) {
+        return peer::make_threads(env, requests);
     }
     if let Ok(requests) = env.cap("secret", schema::endpoint::INTERFACE_ID) {
         return peer::keep_a_secret(env, requests);

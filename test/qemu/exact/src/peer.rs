@@ -2,10 +2,10 @@
 
 use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::io::status_of;
-use capos_rt::{Env, Error, exit};
+use capos_rt::{Env, Error, exit, now_ns};
 use core::sync::atomic::{AtomicU32, Ordering};
 use schema::endpoint;
-use test_bare::program::nameless_slots;
+use test_bare::program::{nameless_slots, work};
 use test_bare::raw::{By, Child, Run};
 
 use crate::SIBLINGS;
@@ -18,6 +18,8 @@ pub const REVOKE: u16 = 1;
 pub const SLOTS: u16 = 2;
 /// Ends the process, without an answer.
 pub const END: u16 = 3;
+/// Answers the badge that the call came with.
+pub const BADGE: u16 = 4;
 
 /// What the process with a secret has in every word of its rings.
 pub const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
@@ -37,10 +39,10 @@ fn receive(
         if status_of(&cqe) != Status::Ok {
             return Err(status_of(&cqe).into());
         }
-        let answer = if cqe.method == SLOTS {
-            [env.caps.iter().count() as u64, nameless_slots(env).into()]
-        } else {
-            handle(cqe.method, words[0])
+        let answer = match cqe.method {
+            SLOTS => [env.caps.iter().count() as u64, nameless_slots(env).into()],
+            BADGE => [cqe.badge, 0],
+            method => handle(method, words[0]),
         };
         let sqe = Sqe {
             opcode: Opcode::Return as u8,
@@ -105,6 +107,54 @@ fn fill_own_ring(child: &Child) -> i64 {
         let _ = capos_rt::syscall::cap_enter(1, abi_types::NEVER);
     }
 }
+
+static MAY_END: AtomicU32 = AtomicU32::new(0);
+
+/// Ends the process as soon as it runs and may.
+fn end_it(child: &Child) -> i64 {
+    while MAY_END.load(Ordering::Acquire) == 0 {
+        let _ = child.io.yield_now();
+    }
+    exit(0)
+}
+
+/// Waits for what never comes.
+fn wait_for_ever(_: &Child) -> i64 {
+    loop {
+        let _ = capos_rt::syscall::cap_enter(1, abi_types::NEVER);
+    }
+}
+
+/// Makes threads that wait for ever, from as long before the end of its slice as a call says; a sibling
+/// ends the process when the slice is over, in the middle of making one.
+pub fn make_threads(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
+    let by = By {
+        spawner: env.cap("spawner", schema::thread_spawner::INTERFACE_ID)?,
+        control: env.cap("control", schema::thread_control::INTERFACE_ID)?,
+    };
+    let start = |number: usize, main| {
+        let run = Run { main, argument: 0, fs_base: 0 };
+        SIBLINGS[number].start(&env.io, by, run).is_ok()
+    };
+    receive(env, requests, |_, lead_ns| {
+        if !start(0, end_it) || env.io.yield_now().is_err() {
+            exit(1);
+        }
+        MAY_END.store(1, Ordering::Release);
+        // The slice began with the return from that yield.
+        let from = now_ns() + SLICE_NS - lead_ns;
+        while now_ns() < from {
+            work(8);
+        }
+        for number in 1..SIBLINGS.len() {
+            let _ = start(number, wait_for_ever);
+        }
+        [0; 2]
+    })
+}
+
+/// How long a thread runs while another waits.
+const SLICE_NS: u64 = 10_000_000;
 
 /// The sibling runs.
 static SPINS: AtomicU32 = AtomicU32::new(0);

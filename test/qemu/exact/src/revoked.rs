@@ -1,4 +1,5 @@
-//! A facet that was revoked: nothing comes through it, whichever path a call takes.
+//! Facets: whose badge comes through, and that nothing does once they were revoked, whichever path a call
+//! takes.
 
 use abi_types::{CapSlot, Sqe, Status};
 use capos_rt::caller::call;
@@ -8,7 +9,7 @@ use schema::endpoint;
 use test_bare::program::Program;
 use test_kit::{Outcome, T, check_eq, require_ok};
 
-use crate::peer::{ECHO, REVOKE};
+use crate::peer::{BADGE, ECHO, REVOKE};
 
 /// A call with one inline word: status and first word of the answer. The peer waits, so this is what the
 /// fast path is for.
@@ -18,6 +19,20 @@ fn ask(program: &Program, facet: CapSlot, method: u16, word: u64) -> (Status, u6
         Ok(cqe) => (status_of(&cqe), words[0]),
         Err(status) => (status, 0),
     }
+}
+
+/// A call arrives with the badge of its facet, all of it.
+pub fn badges(t: &mut T<'_, Program>) -> Outcome {
+    for (name, badge) in [("peer", 1), ("seven", 7), ("wide", 0xfedc_ba98_7654_3210)] {
+        let facet = require_ok!(t, t.env.env.cap(name, 0));
+        check_eq!(t, ask(t.env, facet, BADGE, 0), (Status::Ok, badge));
+        // A deadline is not for the fast path.
+        let sqe = Sqe { arg: now_ns() + 1_000_000_000, ..call(facet, BADGE, 0) };
+        let mut words = [0; 16];
+        let cqe = require_ok!(t, t.env.io().run(sqe, &[], &mut words));
+        check_eq!(t, (status_of(&cqe), words[0]), (Status::Ok, badge));
+    }
+    Ok(())
 }
 
 pub fn revoked_facet(t: &mut T<'_, Program>) -> Outcome {

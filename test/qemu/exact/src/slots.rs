@@ -9,7 +9,7 @@ use test_kit::{Outcome, T, check_eq, require_ok};
 use crate::peer::SLOTS;
 
 /// The names of this program's grants in `exact.capnp`, in that order.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 24] = [
     "console",
     "records",
     "timer",
@@ -23,10 +23,17 @@ const NAMES: [&str; 17] = [
     "other-self",
     "peer",
     "seven",
+    "wide",
     "spinner0",
     "spinner1",
     "spinner2",
     "secret",
+    "maker0",
+    "maker1",
+    "maker2",
+    "maker3",
+    "maker4",
+    "maker5",
 ];
 
 /// The process holds what its manifest grants and nothing more; the peers look at themselves.
