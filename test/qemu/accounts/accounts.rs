@@ -4,7 +4,7 @@
 //! The kernel says at the end of a process how much CPU time its threads had; the last process says how
 //! long the CPU was idle. What is missing to the clock is the time before there was a scheduler. Two
 //! boots that differ in the number of calls alone miss the same: so no call is charged for a nanosecond
-//! that it did not take.
+//! that it did not take. Decided in ADR 226.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

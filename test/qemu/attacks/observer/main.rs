@@ -1,7 +1,8 @@
 //! An honest program beside one that is not: it computes, calls, sleeps, parks and makes threads, and says
 //! what went wrong or took too long.
 //!
-//! Which attacks there are is the manifest's business: a grant with the name of a suite says which.
+//! Which attacks there are is the manifest's business: a grant with the name of a suite says which. Decided in
+//! ADR 225.
 //!
 //! * [`watch`]: what is looked at. [`held`]: attacks that come to nothing. [`open`]: attacks on what is
 //!   known to be open, each in a boot of its own.

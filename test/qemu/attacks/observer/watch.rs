@@ -135,11 +135,12 @@ impl Observer {
         }
     }
 
-    /// A call with a deadline, to a server that others call too.
+    /// A call with a deadline, to a server that others call too. The deadline is far: it is there to be armed.
     fn call_echo(&self) -> Result<(), Status> {
+        const FAR_NS: u64 = 3_600_000_000_000;
         let mut words = [0; 16];
         let word = now_ns();
-        let sqe = Sqe { arg: word + 100 * SLICE_NS, ..call(self.echo, 0, 8) };
+        let sqe = Sqe { arg: word + FAR_NS, ..call(self.echo, 0, 8) };
         let cqe = self.program.io().run(sqe, &[word], &mut words)?;
         capos_rt::io::ok(status_of(&cqe))?;
         if words[0] == word { Ok(()) } else { Err(Status::InvalidArgument) }
