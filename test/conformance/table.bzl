@@ -186,12 +186,16 @@ PROOFS = {
     "C13": [
         "//kernel/core/cap:core_cap_table",
         "//kernel/ops:kernel_ops_operations",
+        "//test/qemu/exact:exact_qemu_1d_checked",
     ],
     "T1": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
     ],
-    "T2": ["//kernel/core/thread:core_thread_stale"],
+    "T2": [
+        "//kernel/core/thread:core_thread_stale",
+        "//test/qemu/exact:exact_qemu_1d_checked",
+    ],
     "T3": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
@@ -251,6 +255,7 @@ PROOFS = {
         "//kernel/smp/park:smp_park_meet",
         "//kernel/dispatch:kernel_dispatch_interleavings",
         "//kernel/process:kernel_process_lives",
+        "//test/qemu/exact:exact_qemu_2d_checked",
     ],
     "T11": [
         "//test/qemu/threads:threads_qemu_4r_release",
@@ -336,6 +341,7 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
         "//kernel/ops:kernel_ops_operations",
+        "//test/qemu/exact:exact_qemu_1d_checked",
     ],
     "I8": [
         "//kernel/core/sched:core_sched_table",
@@ -372,6 +378,7 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_fairness",
         "//test/sim:test_sim_fairness",
         "//kernel/smp/rq:smp_rq_cost",
+        "//test/qemu/exact:exact_qemu_2d_checked",
     ],
     "S8": [
         "//kernel/smp/rq:smp_rq_owner",
@@ -388,6 +395,7 @@ PROOFS = {
         "//test/qemu/sched:sched_qemu_2d_checked",
         "//kernel/dispatch:kernel_dispatch_interleavings",
         "//test/qemu/sched:sched_qemu_4r_checked",
+        "//test/qemu/exact:exact_qemu_2d_checked",
     ],
     "S12": [
         "//kernel/smp/rq:smp_rq_fairness",
@@ -407,6 +415,10 @@ PROOFS = {
         "//kernel/core/sched:core_sched_test",
         "//kernel/core/sched:core_sched_table",
     ],
+    "S18": [
+        "//test/sim:test_sim_seeds",
+        "//test/qemu/accounts:accounts",
+    ],
     "S20": ["//test/sim:test_sim_speedup"],
     "S21": [
         "//test/sim:test_sim_fairness",
@@ -423,6 +435,7 @@ PROOFS = {
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
         "//test/qemu/threads:threads_qemu_1d_checked",
+        "//test/qemu/exact:exact_qemu_1d_checked",
     ],
     "M6": [
         "//kernel/core/tlb:core_tlb_exhaustive",
@@ -448,6 +461,7 @@ PROOFS = {
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/sched:sched_qemu_1d_checked",
         "//kernel/ops:kernel_ops_operations",
+        "//test/qemu/exact:exact_qemu_1d_checked",
     ],
     "M13": [
         "//test/qemu/ring:ring_1d_checked",
@@ -645,5 +659,11 @@ PROOFS = {
         "//test/conformance:refusals_a_guest_test_alone",
         "//test/conformance:refusals_a_host_proof_alone",
         "//test/conformance:refusals_a_host_proof_of_a_crate_that_is_not_linked",
+    ],
+    "Q9": [
+        "//test/qemu/attacks:attacks_1d_checked",
+        "//test/qemu/attacks:attacks_1d_release",
+        "//test/qemu/attacks:attacks_4r_checked",
+        "//test/qemu/attacks:attacks_4r_release",
     ],
 }
