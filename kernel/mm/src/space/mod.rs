@@ -46,7 +46,7 @@ pub struct AddressSpace {
     machine: Space,
     root: Mutex<Option<Frame>>,
     /// The root while it is being taken apart.
-    closing: Mutex<Option<Frame>>,
+    closing: Mutex<Option<Closing>>,
     /// Pinned blocks that are in use.
     pins: AtomicU32,
 }
@@ -232,14 +232,14 @@ impl AddressSpace {
             }
             // SAFETY: the root is freed below, and only then.
             unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
-            *self.closing.lock() = Some(root);
+            *self.closing.lock() = Some(Closing { root, next: [0; LEVELS] });
             *lock = None;
         }
         let mut closing = self.closing.lock();
-        let root = (*closing).ok_or(StillInUse::Absent)?;
+        let Closing { root, next } = closing.as_mut().ok_or(StillInUse::Absent)?;
         let mut freed = Freed::default();
         let mut budget = max_frames.max(1);
-        if free_below(root, Level::L4, &mut freed, &mut budget) {
+        if free_below(*root, Level::L4, next, &mut freed, &mut budget) {
             *closing = None;
             freed.is_done = true;
         }
@@ -269,21 +269,42 @@ fn map_frames(
 /// Looking through a table takes about as long as freeing this many frames.
 const TABLE_COST: u64 = 16;
 
+/// Levels of tables.
+const LEVELS: usize = 4;
+
+/// A space that is being taken apart.
+#[derive(Debug)]
+struct Closing {
+    root: Frame,
+    /// The next entry to be looked at, in the table of each level that is being freed.
+    next: [usize; LEVELS],
+}
+
 /// Frees a table with everything below it, but for the kernel's half of a root; `false` if the budget
 /// ended before. No CPU uses the tables, so entries can be emptied in any order.
-fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -> bool {
+fn free_below(
+    table: Frame,
+    level: Level,
+    next: &mut [usize; LEVELS],
+    freed: &mut Freed,
+    budget: &mut u64,
+) -> bool {
     let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
-    let mut from = 0;
-    // Whoever comes back finds what is left by looking over what is empty: word by word.
-    while let Some(index) = Store.next_used(table, from, entries) {
-        from = index + 1;
-        let meaning = Store.read(table, index).meaning(level);
+    let at = level as usize;
+    loop {
+        // Before the look, which may go over a whole table.
         if *budget == 0 {
             return false;
         }
+        let from = next.get(at).copied().unwrap_or(0);
+        let Some(index) = Store.next_used(table, from, entries) else { break };
+        if let Some(next) = next.get_mut(at) {
+            *next = index;
+        }
+        let meaning = Store.read(table, index).meaning(level);
         match (meaning, level.below()) {
-            (Meaning::Table(next), Some(below)) => {
-                if !free_below(next, below, freed, budget) {
+            (Meaning::Table(lower), Some(below)) => {
+                if !free_below(lower, below, next, freed, budget) {
                     return false;
                 }
             }
@@ -297,6 +318,9 @@ fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -
             _ => {}
         }
         Store.write(table, index, Entry::EMPTY);
+    }
+    if let Some(next) = next.get_mut(at) {
+        *next = 0;
     }
     *budget = budget.saturating_sub(TABLE_COST);
     freed.tables += 1;
