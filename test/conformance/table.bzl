@@ -391,6 +391,9 @@ PROOFS = {
         "//test/qemu/sched:sched_qemu_4r_release",
     ],
     "M1": [
+        "//kernel/core/machine/topology:core_topology_test",
+        "//test/qemu/boot:cpus_beyond_all",
+        "//test/qemu/boot:cpus_over_limit_4r_release",
         "//test/qemu/sched:sched_many_32r",
         "//test/qemu/sched:sched_qemu_4r_release",
     ],

@@ -135,10 +135,13 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     steps.done("local APIC");
 
     // Early: a CPU parked by the loader spins, and under emulation takes time from this one.
-    let missing_cpus = smp::start_all(&handover, cpu)?;
+    let started = smp::start_all(&handover, cpu, options.max_cpus)?;
     steps.done("other CPUs");
     let (online, all) = (kernel_arch::cpu::online_count(), kernel_arch::cpu::all().len());
     log!("cpu", "{online} of {all} CPUs in the kernel");
+    if started.muster.left_out() > 0 {
+        log!("cpu", "{}", started.muster);
+    }
 
     let firmware = read_firmware(&handover)?;
     steps.done("firmware tables");
@@ -165,7 +168,8 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         options,
         memory,
         firmware,
-        missing_cpus,
+        missing_cpus: started.missing,
+        muster: started.muster,
         apic,
         clock: clock.map(|(rate, source)| (rate.hz(), source)),
         modules: copy_modules(&handover)?,

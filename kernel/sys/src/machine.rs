@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core_address::PhysAddr;
 use core_cmdline::{CommandLine, Options};
+use core_topology::Muster;
 use kernel_arch::apic;
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::firmware::PciSegment;
@@ -74,6 +75,8 @@ pub struct Machine {
     pub firmware: Firmware,
     /// CPUs that the loader could not start or that did not report in.
     pub missing_cpus: usize,
+    /// How many CPUs are used, and how many there are that are not.
+    pub muster: Muster,
     /// How the local APIC is reached.
     pub apic: apic::Mode,
     /// The clock's frequency and where it comes from.

@@ -56,6 +56,9 @@ pub fn print_cpus(machine: &Machine) {
             cpu.control().protection()
         );
     }
+    if machine.muster.left_out() > 0 {
+        println!("  {}", machine.muster);
+    }
 }
 
 /// Prints everything.

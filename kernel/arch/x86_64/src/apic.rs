@@ -37,6 +37,7 @@ const DIVIDE_BY_1: u32 = 0b1011;
 
 const SPURIOUS_ENABLE: u32 = 1 << 8;
 const COMMAND_NMI: u32 = 0b100 << 8;
+const COMMAND_INIT: u32 = 0b101 << 8;
 const COMMAND_ASSERT: u32 = 1 << 14;
 const COMMAND_PENDING: u32 = 1 << 12;
 
@@ -189,6 +190,12 @@ pub fn send_ipi(apic_id: u32) {
 /// Interrupts the CPU with that APIC id whatever it does.
 pub(crate) fn send_nmi(apic_id: u32) {
     command(apic_id, COMMAND_ASSERT | COMMAND_NMI);
+}
+
+/// Resets the CPU with that APIC id, which then waits to be started and executes nothing. Not for a CPU
+/// that runs threads or holds anything.
+pub(crate) fn send_init(apic_id: u32) {
+    command(apic_id, COMMAND_ASSERT | COMMAND_INIT);
 }
 
 /// What the timer does when its time has come.

@@ -29,6 +29,8 @@ pub struct Options {
     pub policy: PolicyKind,
     /// `section=N`: more ticks than this in the kernel without a preemption point stop a checked image.
     pub section_ticks: Option<u64>,
+    /// `cpus=N`: the kernel uses at most so many CPUs.
+    pub max_cpus: Option<usize>,
 }
 
 impl Default for Options {
@@ -41,6 +43,7 @@ impl Default for Options {
             fast_path: true,
             policy: PolicyKind::Wfq,
             section_ticks: None,
+            max_cpus: None,
         }
     }
 }
@@ -110,6 +113,12 @@ impl<'a> CommandLine<'a> {
             match ticks.parse() {
                 Ok(ticks) if ticks > 0 => options.section_ticks = Some(ticks),
                 _ => refuse("section", ticks, "section= takes a number of ticks, such as 20000"),
+            }
+        }
+        if let Some(count) = self.value("cpus") {
+            match count.parse() {
+                Ok(count) if count > 0 => options.max_cpus = Some(count),
+                _ => refuse("cpus", count, "cpus= takes a number of CPUs, such as 4"),
             }
         }
         if let Some(list) = self.value("log") {
@@ -186,6 +195,15 @@ mod tests {
     fn a_section_is_bounded_by_a_number() {
         assert_eq!(options("section=20000").0.section_ticks, Some(20_000));
         for wrong in ["section=", "section=0", "section=-1", "section=1e5", "section=twenty"] {
+            let (parsed, bad) = options(wrong);
+            assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cpus_are_limited_by_a_number() {
+        assert_eq!(options("cpus=4").0.max_cpus, Some(4));
+        for wrong in ["cpus=", "cpus=0", "cpus=-1", "cpus=all"] {
             let (parsed, bad) = options(wrong);
             assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
         }
