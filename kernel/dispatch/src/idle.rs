@@ -3,6 +3,10 @@
 use crate::choose::{Choice, Loot, choose, steal};
 use crate::machine::{Here, Machine, Saw};
 
+/// The longest an idle CPU sleeps without looking around: ten looks a second cost nothing, and a timer
+/// that loses an interrupt costs no more than one of them.
+pub const MAX_SLEEP_NS: u64 = 100_000_000;
+
 /// One turn of the idle loop: a thread runs if there is one to be had here or elsewhere, else the CPU
 /// halts. The machine calls it again when the CPU is idle and something has happened.
 pub fn turn_of_idle<M: Machine>(m: M) {
@@ -54,7 +58,8 @@ fn rest<M: Machine>(m: M, here: Here<M>, now: u64) {
         return m.relax(here);
     }
     m.saw(&here, Saw::Halts);
-    if let Some(at) = m.next_deadline(&here) {
+    let latest = m.max_sleep_ns().map(|most| now.saturating_add(most));
+    if let Some(at) = m.next_deadline(&here).into_iter().chain(latest).min() {
         m.arm(&here, now, at);
     }
     m.halt(here);

@@ -34,7 +34,7 @@ mod stop;
 mod wake;
 
 pub use doors::{WayOut, before_user, interrupt, owes, preemption_point, timer, way_out};
-pub use idle::turn_of_idle;
+pub use idle::{MAX_SLEEP_NS, turn_of_idle};
 pub use machine::{After, Cpu, Defect, Here, Machine, Record, Saw};
 pub use stop::{
     block, end, finish_switch, give_back, give_way, hand_over, yield_cpu, yield_to_first,

@@ -1,5 +1,6 @@
 //! What a machine owes the driver, and what the driver keeps of each CPU.
 
+use crate::idle::MAX_SLEEP_NS;
 use abi_sync::AtomicRef;
 use abi_sync::atomic::{AtomicBool, Ordering};
 use core::ops::Deref;
@@ -136,6 +137,11 @@ pub trait Machine: Copy + 'static {
     fn expire(self, here: &Here<Self>, now_ns: u64);
     /// The nearest deadline of this CPU.
     fn next_deadline(self, here: &Here<Self>) -> Option<u64>;
+    /// The longest a CPU sleeps without looking around. A machine that searches for missed wakes has
+    /// none: the look would hide them.
+    fn max_sleep_ns(self) -> Option<u64> {
+        Some(MAX_SLEEP_NS)
+    }
 
     /// Interrupts a CPU.
     fn send_ipi(self, to: &'static Cpu<Self>);
