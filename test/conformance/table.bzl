@@ -117,6 +117,8 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
     ],
     "B18": [
+        "//abi/types:abi_types_golden",
+        "//test/qemu/start:start_shared_clock_2d",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/start:start_qemu_4r_release",
@@ -397,6 +399,16 @@ PROOFS = {
         "//test/qemu/sched:sched_many_32r",
         "//test/qemu/sched:sched_qemu_4r_release",
     ],
+    "M3": [
+        "//kernel/core/machine/clock:core_clock_test",
+        "//test/qemu/boot:clock_1d_release",
+        "//test/qemu/boot:clock_4d_checked",
+        "//test/qemu/boot:clock_behind_4d",
+        "//test/qemu/boot:clock_fixed_4d",
+        "//test/qemu/boot:clock_million_2d",
+        "//test/qemu/boot:clock_race_4r_release",
+        "//test/qemu/boot:clock_skew_4d",
+    ],
     "M4": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "M5": [
         "//test/qemu/user:user_1d_checked",
@@ -407,7 +419,10 @@ PROOFS = {
         "//kernel/core/tlb:core_tlb_exhaustive",
         "//kernel/core/tlb:core_tlb_return_to_user",
     ],
-    "M8": ["//test/qemu/sched:sched_qemu_1d_checked"],
+    "M8": [
+        "//test/sim:test_sim_fairness",
+        "//test/qemu/sched:sched_qemu_1d_checked",
+    ],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",

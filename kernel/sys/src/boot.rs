@@ -148,14 +148,20 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
 
     let hpet = firmware.hpet.and_then(|phys| {
         let registers = device::map(&handover, phys, Hpet::REGISTER_BYTES).ok()?;
-        Hpet::start(registers)
+        Some((Hpet::start(registers)?, phys))
     });
-    let clock = time::calibrate(hpet.as_ref(), handover.tsc_hz());
+    let clock = time::calibrate(hpet.as_ref().map(|(hpet, _)| hpet), handover.tsc_hz());
     steps.done("clock");
     match clock {
         Some((rate, source)) => log!("clock", "TSC {} kHz, {source}", rate.hz() / 1000),
         None => log!("clock", "no reference to measure the TSC with: no times in this log"),
     }
+    plant_skew(&options);
+    let agreed = clock.map(|_| time::agree(hpet));
+    if let Some(agreed) = agreed.filter(|agreed| agreed.compared > 0) {
+        log!("clock", "{agreed}");
+    }
+    steps.done("clocks agree");
     match time::init_timer() {
         Some(source) => log!("clock", "one-shot timer: {source}"),
         None => log!("clock", "no one-shot timer: it cannot be measured without a clock"),
@@ -172,6 +178,8 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         muster: started.muster,
         apic,
         clock: clock.map(|(rate, source)| (rate.hz(), source)),
+        hpet: hpet.map(|(hpet, _)| hpet),
+        agreed,
         modules: copy_modules(&handover)?,
         screen,
         symbols,
@@ -187,6 +195,26 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     machine.memory = memory;
     machine.steps.done("loader's memory");
     Ok(try_leak(machine)?)
+}
+
+/// Makes the time-stamp counters disagree, if a checked image is told to.
+fn plant_skew(options: &Options) {
+    let Some(skew) = options.tsc_skew else { return };
+    #[cfg(checked)]
+    if let Some(rate) = time::rate() {
+        use core_cmdline::SkewFault;
+        use time::skew::{Planted, plant};
+        let ticks = u128::from(skew.ns) * u128::from(rate.hz()) / 1_000_000_000;
+        let kind = match skew.fault {
+            SkewFault::None => Planted::Settable,
+            SkewFault::Fixed => Planted::Fixed,
+            SkewFault::Drift => Planted::Drifting,
+        };
+        plant(ticks as u64, kind);
+        log!("clock", "TSCs are made to disagree by {} ns, as tsc_skew= asks", skew.ns);
+    }
+    #[cfg(not(checked))]
+    log!("clock", "tsc_skew={} has no effect: it takes a checked image", skew.ns);
 }
 
 fn init_apic(handover: &Handover) -> apic::Mode {

@@ -9,7 +9,7 @@ use core_topology::Muster;
 use kernel_arch::apic;
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::firmware::PciSegment;
-use kernel_arch::time::Source;
+use kernel_arch::time::{Agreed, Hpet, Source};
 
 /// A file that was loaded beside the kernel.
 #[derive(Debug)]
@@ -81,6 +81,10 @@ pub struct Machine {
     pub apic: apic::Mode,
     /// The clock's frequency and where it comes from.
     pub clock: Option<(u64, Source)>,
+    /// The HPET, running.
+    pub hpet: Option<Hpet>,
+    /// Whether the CPUs' counters agree, and what is the clock if not.
+    pub agreed: Option<Agreed>,
     /// Files loaded beside the kernel.
     pub modules: Vec<Module>,
     /// Columns and rows of the screen.

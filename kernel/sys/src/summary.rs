@@ -90,6 +90,9 @@ fn print_rest(machine: &Machine) {
     if let Some((hz, source)) = machine.clock {
         println!("  clock      {}.{:06} MHz, {source}", hz / 1_000_000, hz % 1_000_000);
     }
+    if let Some(agreed) = machine.agreed.filter(|agreed| agreed.compared > 0) {
+        println!("             {agreed}");
+    }
     let memory = &machine.memory;
     let counts = kernel_mm::frames::counts();
     println!("Memory       {} in all, {} free", Bytes(memory.total), Bytes(counts.free * 4096));

@@ -25,6 +25,8 @@ pub struct Features {
     pub tsc_deadline: bool,
     /// A time-stamp counter that runs at one rate in every power state.
     pub invariant_tsc: bool,
+    /// A register that is added to the time-stamp counter.
+    pub tsc_adjust: bool,
     /// RDTSCP.
     pub rdtscp: bool,
     /// XSAVE.
@@ -67,6 +69,7 @@ impl Features {
             x2apic: basic.is_some_and(|f| f.has_x2apic()),
             tsc_deadline: basic.is_some_and(|f| f.has_tsc_deadline()),
             invariant_tsc: id.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
+            tsc_adjust: extended.is_some_and(|f| f.has_tsc_adjust_msr()),
             rdtscp: processor.is_some_and(|f| f.has_rdtscp()),
             xsave: basic.is_some_and(|f| f.has_xsave()),
             xsaveopt: state.is_some_and(|f| f.has_xsaveopt()),
@@ -79,7 +82,7 @@ impl Features {
         }
     }
 
-    fn list(&self) -> [(&'static str, bool); 18] {
+    fn list(&self) -> [(&'static str, bool); 19] {
         [
             ("nx", self.nx),
             ("smep", self.smep),
@@ -90,6 +93,7 @@ impl Features {
             ("x2apic", self.x2apic),
             ("tsc-deadline", self.tsc_deadline),
             ("invariant-tsc", self.invariant_tsc),
+            ("tsc-adjust", self.tsc_adjust),
             ("rdtscp", self.rdtscp),
             ("xsave", self.xsave),
             ("xsaveopt", self.xsaveopt),

@@ -14,7 +14,7 @@ use crate::trap::{Fault, TrapFrame};
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core_topology::Place;
 use spin::Once;
 use x86_64::registers::model_specific::Msr;
@@ -97,6 +97,8 @@ pub(crate) const USER_STACK_OFFSET: usize = offset_of!(PerCpu, user_stack);
 const _: () = assert!(offset_of!(PerCpu, this) == 0);
 
 static ALL: Once<&'static [&'static PerCpu]> = Once::new();
+/// How many of them are used, from the first on.
+static USED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 impl PerCpu {
     /// The block of a CPU that is not running yet.
@@ -249,9 +251,30 @@ pub fn publish(blocks: &'static [&'static PerCpu]) {
     ALL.call_once(|| blocks);
 }
 
-/// The blocks of all CPUs, by index; empty before they are known.
+/// The blocks of all CPUs that are used, by index; empty before they are known.
 pub fn all() -> &'static [&'static PerCpu] {
-    ALL.get().copied().unwrap_or(&[])
+    let all = ALL.get().copied().unwrap_or(&[]);
+    all.get(..USED.load(Ordering::Relaxed)).unwrap_or(all)
+}
+
+/// Leaves the boot CPU alone in the machine: the others halt for good. On the boot CPU, while the others
+/// have nothing to run.
+pub(crate) fn keep_boot_cpu_alone() {
+    for other in all().iter().skip(1) {
+        // One that has work will not get more: it halts when that is done, and is not waited for.
+        if other.post_job(halt_for_good) {
+            while other.state() == CpuState::Online {
+                core::hint::spin_loop();
+            }
+        }
+    }
+    // Relaxed: this CPU reads it, the others run no more.
+    USED.store(1, Ordering::Relaxed);
+}
+
+fn halt_for_good() {
+    this().set_state(CpuState::Stopped);
+    crate::exit::halt()
 }
 
 /// How many CPUs are online.

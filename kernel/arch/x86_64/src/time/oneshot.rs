@@ -5,6 +5,7 @@
 //!
 //! Decided in ADR 29.
 
+use super::tsc::hardware_ticks;
 use super::{now_ns, rate, ticks};
 use crate::apic::{self, TimerMode};
 use crate::cpu;
@@ -157,7 +158,7 @@ fn program(delay_ns: u64) {
         TimerSource::Counts { .. } => apic::set_timer_count(counts as u32),
         // SAFETY: the CPU has this MSR, by its features; the timer is in deadline mode.
         TimerSource::TscDeadline => unsafe {
-            Msr::new(IA32_TSC_DEADLINE).write(ticks().saturating_add(counts));
+            Msr::new(IA32_TSC_DEADLINE).write(hardware_ticks().saturating_add(counts));
         },
     }
 }
