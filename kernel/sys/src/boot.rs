@@ -16,7 +16,7 @@ use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::cpu::PerCpu;
 use kernel_arch::firmware::FirmwareTables;
 use kernel_arch::time::{self, Hpet};
-use kernel_arch::{apic, console, log, println};
+use kernel_arch::{apic, console, entropy, log, println};
 use kernel_mm::fallible::{try_box, try_collect, try_leak, try_push, try_string};
 use kernel_mm::{OutOfMemory, device, frames, reclaim, tables};
 
@@ -168,6 +168,10 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     }
     steps.done("timer");
 
+    let gathered = entropy::gather(&handover);
+    log!("entropy", "{gathered}");
+    steps.done("entropy");
+
     let mut machine = Machine {
         loader: (try_string(handover.loader().0)?, try_string(handover.loader().1)?),
         command_line: try_string(handover.command_line())?,
@@ -180,6 +184,7 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         clock: clock.map(|(rate, source)| (rate.hz(), source)),
         hpet: hpet.map(|(hpet, _)| hpet),
         agreed,
+        entropy: gathered,
         modules: copy_modules(&handover)?,
         screen,
         symbols,

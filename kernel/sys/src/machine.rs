@@ -8,6 +8,7 @@ use core_cmdline::{CommandLine, Options};
 use core_topology::Muster;
 use kernel_arch::apic;
 use kernel_arch::cpu::{self, PerCpu};
+use kernel_arch::entropy::Gathered;
 use kernel_arch::firmware::PciSegment;
 use kernel_arch::time::{Agreed, Hpet, Source};
 
@@ -85,6 +86,8 @@ pub struct Machine {
     pub hpet: Option<Hpet>,
     /// Whether the CPUs' counters agree, and what is the clock if not.
     pub agreed: Option<Agreed>,
+    /// How good random numbers are.
+    pub entropy: Gathered,
     /// Files loaded beside the kernel.
     pub modules: Vec<Module>,
     /// Columns and rows of the screen.

@@ -93,6 +93,7 @@ fn print_rest(machine: &Machine) {
     if let Some(agreed) = machine.agreed.filter(|agreed| agreed.compared > 0) {
         println!("             {agreed}");
     }
+    println!("  entropy    {}", machine.entropy);
     let memory = &machine.memory;
     let counts = kernel_mm::frames::counts();
     println!("Memory       {} in all, {} free", Bytes(memory.total), Bytes(counts.free * 4096));

@@ -126,7 +126,7 @@ fn boot_is_timed(t: &mut T<'_, Env>) -> Outcome {
         steps += 1;
         t.metric(step.name, step.took_ns, "ns");
     }
-    check_eq!(t, steps, 12);
+    check_eq!(t, steps, 13);
     t.metric("boot", last_ns, "ns");
     Ok(())
 }

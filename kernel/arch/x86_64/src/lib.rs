@@ -11,6 +11,7 @@
 //! * `syscall`: entry from user mode by instruction. [`fpu`]: the state of x87, SSE and AVX.
 //! * [`paging`]: the direct map, table access, switching page tables.
 //! * [`apic`], [`time`]: local APIC, counters and the clock.
+//! * [`entropy`]: random bytes.
 //! * [`console`]: serial ports, screen, log.
 //! * [`firmware`]: ACPI tables.
 //! * [`stop`], [`exit`], [`unwind`]: how a run ends and what is reported then.
@@ -23,6 +24,7 @@ pub mod boot;
 pub mod console;
 pub mod context;
 pub mod cpu;
+pub mod entropy;
 pub mod exit;
 pub mod firmware;
 pub mod fpu;

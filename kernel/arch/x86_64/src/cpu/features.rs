@@ -29,6 +29,10 @@ pub struct Features {
     pub tsc_adjust: bool,
     /// RDTSCP.
     pub rdtscp: bool,
+    /// RDRAND.
+    pub rdrand: bool,
+    /// RDSEED.
+    pub rdseed: bool,
     /// XSAVE.
     pub xsave: bool,
     /// XSAVEOPT.
@@ -71,6 +75,8 @@ impl Features {
             invariant_tsc: id.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
             tsc_adjust: extended.is_some_and(|f| f.has_tsc_adjust_msr()),
             rdtscp: processor.is_some_and(|f| f.has_rdtscp()),
+            rdrand: basic.is_some_and(|f| f.has_rdrand()),
+            rdseed: extended.is_some_and(|f| f.has_rdseed()),
             xsave: basic.is_some_and(|f| f.has_xsave()),
             xsaveopt: state.is_some_and(|f| f.has_xsaveopt()),
             xsavec: state.is_some_and(|f| f.has_xsavec()),
@@ -82,7 +88,7 @@ impl Features {
         }
     }
 
-    fn list(&self) -> [(&'static str, bool); 19] {
+    fn list(&self) -> [(&'static str, bool); 21] {
         [
             ("nx", self.nx),
             ("smep", self.smep),
@@ -95,6 +101,8 @@ impl Features {
             ("invariant-tsc", self.invariant_tsc),
             ("tsc-adjust", self.tsc_adjust),
             ("rdtscp", self.rdtscp),
+            ("rdrand", self.rdrand),
+            ("rdseed", self.rdseed),
             ("xsave", self.xsave),
             ("xsaveopt", self.xsaveopt),
             ("xsavec", self.xsavec),

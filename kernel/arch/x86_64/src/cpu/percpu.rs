@@ -8,6 +8,7 @@ use super::control::ControlBits;
 use super::descriptors::{self, Descriptors};
 use super::features::Features;
 use crate::context::Context;
+use crate::entropy::OwnGenerator;
 use crate::paging::{Resident, Space};
 use crate::time::OneShotTimer;
 use crate::trap::{Fault, TrapFrame};
@@ -66,6 +67,8 @@ pub struct PerCpu {
     pub(crate) stack_top: AtomicU64,
     /// The one-shot timer.
     pub(crate) timer: OneShotTimer,
+    /// Random bytes.
+    pub(crate) random: OwnGenerator,
     /// What the CPU runs when there is nothing to run: the stack it was started on.
     pub(crate) idle: Context,
     /// Stack pointer to return to when a provoked fault comes; 0 when none is expected.
@@ -112,6 +115,7 @@ impl PerCpu {
             resident: Resident::of(index),
             stack_top: AtomicU64::new(stack_top),
             timer: OneShotTimer::new(),
+            random: OwnGenerator::new(),
             idle: Context::running(),
             recovery: AtomicU64::new(0),
             index: AtomicU32::new(index),
