@@ -399,6 +399,15 @@ PROOFS = {
         "//test/qemu/sched:sched_many_32r",
         "//test/qemu/sched:sched_qemu_4r_release",
     ],
+    "M2": [
+        "//kernel/core/machine/irq:core_irq_model",
+        "//kernel/core/machine/oneshot:core_oneshot_test",
+        "//test/qemu/boot:irq_4r_release",
+        "//test/qemu/boot:irq_no_apic_release",
+        "//test/qemu/boot:irq_pic_1d_checked",
+        "//test/qemu/boot:irq_pit_1d_release",
+        "//test/qemu/sched:sched_no_apic_1d_checked",
+    ],
     "M3": [
         "//kernel/core/machine/clock:core_clock_test",
         "//test/qemu/boot:clock_1d_release",

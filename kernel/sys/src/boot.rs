@@ -6,7 +6,7 @@
 
 use crate::machine::{Firmware, Machine, Memory, Module};
 use crate::steps::Steps;
-use crate::{fatal, image, smp, summary, symbols};
+use crate::{fatal, image, sched, section, smp, summary, symbols};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,8 +15,10 @@ use core_cmdline::{CommandLine, Options};
 use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::cpu::PerCpu;
 use kernel_arch::firmware::FirmwareTables;
+use kernel_arch::irq::IoApic;
 use kernel_arch::time::{self, Hpet};
-use kernel_arch::{apic, console, entropy, log, println};
+use kernel_arch::trap::TrapFrame;
+use kernel_arch::{apic, console, entropy, irq, log, println};
 use kernel_mm::fallible::{try_box, try_collect, try_leak, try_push, try_string};
 use kernel_mm::{OutOfMemory, device, frames, reclaim, tables};
 
@@ -135,7 +137,10 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     steps.done("local APIC");
 
     // Early: a CPU parked by the loader spins, and under emulation takes time from this one.
-    let started = smp::start_all(&handover, cpu, options.max_cpus)?;
+    // The interval timer is there once.
+    let is_alone = options.wants_pit || apic == apic::Mode::Unknown;
+    let limit = if is_alone { Some(1) } else { options.max_cpus };
+    let started = smp::start_all(&handover, cpu, limit)?;
     steps.done("other CPUs");
     let (online, all) = (kernel_arch::cpu::online_count(), kernel_arch::cpu::all().len());
     log!("cpu", "{online} of {all} CPUs in the kernel");
@@ -162,7 +167,10 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         log!("clock", "{agreed}");
     }
     steps.done("clocks agree");
-    match time::init_timer() {
+    let controllers = init_interrupts(&handover, &firmware, &options);
+    log!("irq", "{controllers}");
+    let timer = time::init_timer(options.wants_pit);
+    match timer {
         Some(source) => log!("clock", "one-shot timer: {source}"),
         None => log!("clock", "no one-shot timer: it cannot be measured without a clock"),
     }
@@ -184,6 +192,8 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         clock: clock.map(|(rate, source)| (rate.hz(), source)),
         hpet: hpet.map(|(hpet, _)| hpet),
         agreed,
+        controllers,
+        timer,
         entropy: gathered,
         modules: copy_modules(&handover)?,
         screen,
@@ -222,7 +232,41 @@ fn plant_skew(options: &Options) {
     log!("clock", "tsc_skew={} has no effect: it takes a checked image", skew.ns);
 }
 
+/// Takes over what handles interrupt lines.
+fn init_interrupts(
+    handover: &Handover,
+    firmware: &Firmware,
+    options: &Options,
+) -> irq::Controllers {
+    let io_apics = firmware.io_apics.iter().filter(|_| !options.wants_pic).filter_map(|io_apic| {
+        let (phys, first) = *io_apic;
+        let registers = device::map(handover, phys, IoApic::REGISTER_BYTES);
+        let taken = registers.ok().and_then(|registers| IoApic::take_over(registers, first));
+        if taken.is_none() {
+            log!("irq", "the I/O APIC at {:#x} does not answer and is not used", phys.as_u64());
+        }
+        taken
+    });
+    let controllers = irq::init(io_apics, firmware.overrides.iter().copied());
+    irq::on_attention(attend);
+    controllers
+}
+
+/// The end of an interrupt in which a driver woke somebody.
+fn attend(frame: &TrapFrame) {
+    section::begin();
+    sched::interrupt(frame.is_from_user());
+    section::end("the end of a device's interrupt");
+}
+
 fn init_apic(handover: &Handover) -> apic::Mode {
+    if !apic::is_there() {
+        log!(
+            "cpu",
+            "no local APIC: interrupts come through the 8259s, and the boot CPU runs alone"
+        );
+        return apic::Mode::Unknown;
+    }
     let registers = match apic::registers_to_map() {
         None => None,
         Some(phys) => match device::map(handover, phys, apic::REGISTER_BYTES) {
@@ -256,7 +300,8 @@ fn read_firmware(handover: &Handover) -> Result<Firmware, OutOfMemory> {
         }
     }
     firmware.enabled_cpus = tables.cpus().filter(|c| c.is_enabled).count();
-    firmware.io_apics = tables.io_apics();
+    firmware.io_apics = try_collect(tables.io_apics())?;
+    firmware.overrides = try_collect(tables.overrides())?;
     firmware.hpet = tables.hpet();
     firmware.pm_timer_port = tables.pm_timer_port();
     firmware.pci_segments = try_collect(tables.pci_segments())?;

@@ -10,7 +10,8 @@ use kernel_arch::apic;
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::entropy::Gathered;
 use kernel_arch::firmware::PciSegment;
-use kernel_arch::time::{Agreed, Hpet, Source};
+use kernel_arch::irq::{Controllers, Override};
+use kernel_arch::time::{Agreed, Hpet, Source, TimerSource};
 
 /// A file that was loaded beside the kernel.
 #[derive(Debug)]
@@ -51,8 +52,10 @@ pub struct Firmware {
     pub unsound: usize,
     /// CPUs that may be used.
     pub enabled_cpus: usize,
-    /// I/O APICs.
-    pub io_apics: usize,
+    /// I/O APICs: where they are, and their first lines.
+    pub io_apics: Vec<(PhysAddr, u32)>,
+    /// Legacy interrupts that are not wired as usual.
+    pub overrides: Vec<Override>,
     /// The HPET.
     pub hpet: Option<PhysAddr>,
     /// The power management timer's port.
@@ -82,6 +85,10 @@ pub struct Machine {
     pub apic: apic::Mode,
     /// The clock's frequency and where it comes from.
     pub clock: Option<(u64, Source)>,
+    /// What handles interrupt lines.
+    pub controllers: Controllers,
+    /// What drives the one-shot timer.
+    pub timer: Option<TimerSource>,
     /// The HPET, running.
     pub hpet: Option<Hpet>,
     /// Whether the CPUs' counters agree, and what is the clock if not.

@@ -86,7 +86,7 @@ fn print_rest(machine: &Machine) {
         apic::Mode::XApic => "xAPIC",
         apic::Mode::Unknown => "none",
     };
-    println!("  interrupts {apic}");
+    println!("  interrupts {apic}, {}", machine.controllers);
     if let Some((hz, source)) = machine.clock {
         println!("  clock      {}.{:06} MHz, {source}", hz / 1_000_000, hz % 1_000_000);
     }
@@ -140,7 +140,7 @@ fn print_firmware(machine: &Machine) {
     println!(
         "  has        {} CPUs, {} I/O APICs, HPET {}, PM timer {}",
         firmware.enabled_cpus,
-        firmware.io_apics,
+        firmware.io_apics.len(),
         if firmware.hpet.is_some() { "yes" } else { "no" },
         if firmware.pm_timer_port.is_some() { "yes" } else { "no" },
     );

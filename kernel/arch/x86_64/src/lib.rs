@@ -11,6 +11,7 @@
 //! * `syscall`: entry from user mode by instruction. [`fpu`]: the state of x87, SSE and AVX.
 //! * [`paging`]: the direct map, table access, switching page tables.
 //! * [`apic`], [`time`]: local APIC, counters and the clock.
+//! * [`irq`]: interrupts of devices.
 //! * [`entropy`]: random bytes.
 //! * [`console`]: serial ports, screen, log.
 //! * [`firmware`]: ACPI tables.
@@ -29,6 +30,7 @@ pub mod exit;
 pub mod firmware;
 pub mod fpu;
 mod hooks;
+pub mod irq;
 pub mod mmio;
 pub mod paging;
 mod port;

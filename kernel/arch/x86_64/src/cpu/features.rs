@@ -19,6 +19,8 @@ pub struct Features {
     pub pge: bool,
     /// 1 GiB pages.
     pub huge_pages: bool,
+    /// A local APIC.
+    pub apic: bool,
     /// The x2APIC.
     pub x2apic: bool,
     /// One-shot timer by time-stamp deadline.
@@ -70,6 +72,7 @@ impl Features {
             umip: extended.is_some_and(|f| f.has_umip()),
             pge: basic.is_some_and(|f| f.has_pge()),
             huge_pages: processor.is_some_and(|f| f.has_1gib_pages()),
+            apic: basic.is_some_and(|f| f.has_apic()),
             x2apic: basic.is_some_and(|f| f.has_x2apic()),
             tsc_deadline: basic.is_some_and(|f| f.has_tsc_deadline()),
             invariant_tsc: id.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
@@ -88,7 +91,7 @@ impl Features {
         }
     }
 
-    fn list(&self) -> [(&'static str, bool); 21] {
+    fn list(&self) -> [(&'static str, bool); 22] {
         [
             ("nx", self.nx),
             ("smep", self.smep),
@@ -96,6 +99,7 @@ impl Features {
             ("umip", self.umip),
             ("pge", self.pge),
             ("1gib-pages", self.huge_pages),
+            ("apic", self.apic),
             ("x2apic", self.x2apic),
             ("tsc-deadline", self.tsc_deadline),
             ("invariant-tsc", self.invariant_tsc),

@@ -7,6 +7,7 @@ const CAPABILITIES: usize = 0x00;
 const CONFIGURATION: usize = 0x10;
 const COUNTER: usize = 0xf0;
 const ENABLE: u64 = 1;
+const LEGACY_ROUTE: u64 = 2;
 /// A tick's length is at most 100 ns (2.3.4), given in femtoseconds.
 const MAX_PERIOD_FS: u64 = 100_000_000;
 const FS_PER_S: u64 = 1_000_000_000_000_000;
@@ -30,7 +31,9 @@ impl Hpet {
         if period_fs == 0 || period_fs > MAX_PERIOD_FS {
             return None;
         }
-        registers.write_u64(CONFIGURATION, registers.read_u64(CONFIGURATION) | ENABLE);
+        // Running, and without the interval timer's interrupt.
+        let configuration = registers.read_u64(CONFIGURATION) & !LEGACY_ROUTE | ENABLE;
+        registers.write_u64(CONFIGURATION, configuration);
         Some(Hpet { registers, hz: FS_PER_S / period_fs, is_wide: capabilities >> 13 & 1 == 1 })
     }
 

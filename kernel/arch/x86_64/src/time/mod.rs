@@ -14,6 +14,6 @@ pub(crate) use clock::mark_boot;
 pub use clock::{UserClock, clock_ns, now_ns, ticks_to_ns, user_clock};
 pub use core_clock::agree::ClockChoice;
 pub use hpet::Hpet;
-pub(crate) use oneshot::{OneShotTimer, timer_fired};
+pub(crate) use oneshot::{OneShotTimer, fire_soon, timer_fired};
 pub use oneshot::{TimerSource, arm, arm_from, armed_ns, disarm, init_timer};
 pub use tsc::{Source, calibrate, rate, ticks};

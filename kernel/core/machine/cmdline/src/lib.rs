@@ -33,6 +33,10 @@ pub struct Options {
     pub max_cpus: Option<usize>,
     /// `tsc_skew=NS`: a checked image pretends that the CPUs' time-stamp counters disagree.
     pub tsc_skew: Option<TscSkew>,
+    /// `irq=pic`: the 8259s handle interrupt lines, although there are I/O APICs.
+    pub wants_pic: bool,
+    /// `timer=pit`: the interval timer is the one-shot timer, and the boot CPU runs alone.
+    pub wants_pit: bool,
 }
 
 /// How the time-stamp counters of a checked image disagree: those of CPUs with an odd number are ahead
@@ -69,6 +73,8 @@ impl Default for Options {
             section_ticks: None,
             max_cpus: None,
             tsc_skew: None,
+            wants_pic: false,
+            wants_pit: false,
         }
     }
 }
@@ -151,6 +157,16 @@ impl<'a> CommandLine<'a> {
                 Ok(ticks) if ticks > 0 => options.section_ticks = Some(ticks),
                 _ => refuse("section", ticks, "section= takes a number of ticks, such as 20000"),
             }
+        }
+        match self.value("irq") {
+            Some("pic") => options.wants_pic = true,
+            Some("auto") | None => {}
+            Some(other) => refuse("irq", other, "irq=auto or irq=pic"),
+        }
+        match self.value("timer") {
+            Some("pit") => options.wants_pit = true,
+            Some("auto") | None => {}
+            Some(other) => refuse("timer", other, "timer=auto or timer=pit"),
         }
         if let Some(count) = self.value("cpus") {
             match count.parse() {
@@ -265,6 +281,15 @@ mod tests {
             let (parsed, bad) = options(wrong);
             assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
         }
+    }
+
+    #[test]
+    fn legacy_hardware_is_asked_for_by_name() {
+        let at = |text| (options(text).0.wants_pic, options(text).0.wants_pit);
+        assert_eq!(at(""), (false, false));
+        assert_eq!(at("irq=pic"), (true, false));
+        assert_eq!(at("timer=pit irq=pic irq=auto"), (false, true));
+        assert_eq!(options("irq=apic timer=hpet").1.len(), 2);
     }
 
     #[test]
