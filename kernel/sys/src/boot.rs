@@ -169,6 +169,8 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     steps.done("clocks agree");
     let controllers = init_interrupts(&handover, &firmware, &options);
     log!("irq", "{controllers}");
+    let consoles = console::start_interrupts();
+    log!("console", "{consoles}");
     let timer = time::init_timer(options.wants_pit);
     match timer {
         Some(source) => log!("clock", "one-shot timer: {source}"),
@@ -193,6 +195,7 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         hpet: hpet.map(|(hpet, _)| hpet),
         agreed,
         controllers,
+        consoles,
         timer,
         entropy: gathered,
         modules: copy_modules(&handover)?,

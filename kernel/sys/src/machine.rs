@@ -7,6 +7,7 @@ use core_address::PhysAddr;
 use core_cmdline::{CommandLine, Options};
 use core_topology::Muster;
 use kernel_arch::apic;
+use kernel_arch::console::ByInterrupt;
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::entropy::Gathered;
 use kernel_arch::firmware::PciSegment;
@@ -87,6 +88,8 @@ pub struct Machine {
     pub clock: Option<(u64, Source)>,
     /// What handles interrupt lines.
     pub controllers: Controllers,
+    /// Which consoles interrupt.
+    pub consoles: ByInterrupt,
     /// What drives the one-shot timer.
     pub timer: Option<TimerSource>,
     /// The HPET, running.

@@ -73,7 +73,7 @@ pub(crate) fn stop_here(frame: &TrapFrame) -> ! {
     // SAFETY: written by the owning CPU before it says it has stopped; nobody reads it earlier.
     unsafe { *cpu.stopped_at.get() = Some(*frame) };
     cpu.set_state(CpuState::Stopped);
-    exit::halt()
+    exit::stop()
 }
 
 /// Stops this CPU because another one reports.

@@ -278,7 +278,7 @@ pub(crate) fn keep_boot_cpu_alone() {
 
 fn halt_for_good() {
     this().set_state(CpuState::Stopped);
-    crate::exit::halt()
+    crate::exit::stop()
 }
 
 /// How many CPUs are online.

@@ -14,7 +14,7 @@ pub use core_irq::{Line, Override, RouteError, isa};
 pub use io_apic::IoApic;
 
 use crate::trap::TrapFrame;
-use crate::{apic, cpu, hooks, time};
+use crate::{apic, console, cpu, hooks, time};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core_irq::{Chips, End, MAX_UNITS, Owner, PIC_VECTOR, Router, Taken, Unit, Write};
@@ -27,6 +27,10 @@ use spin::mutex::SpinMutex;
 pub(crate) enum Driver {
     /// The interval timer, where it is the one-shot timer.
     Timer = 0,
+    /// The first serial port.
+    Serial = 1,
+    /// The keyboard.
+    Keyboard = 2,
 }
 
 impl Driver {
@@ -34,12 +38,16 @@ impl Driver {
     const fn irq(self) -> u8 {
         match self {
             Driver::Timer => 0,
+            Driver::Serial => 4,
+            Driver::Keyboard => 1,
         }
     }
 
     const fn from_number(number: u8) -> Option<Driver> {
         match number {
             0 => Some(Driver::Timer),
+            1 => Some(Driver::Serial),
+            2 => Some(Driver::Keyboard),
             _ => None,
         }
     }
@@ -193,6 +201,14 @@ pub(crate) fn take(frame: &TrapFrame) {
                 // What the CPU asked of itself comes with the next interrupt, which is on its way.
                 hooks::timer(frame);
             } else if SELF_ASKED.swap(false, Ordering::Relaxed) {
+                attend(frame);
+            }
+        }
+        Some(driver) => {
+            // The device is quiet before the interrupt ends.
+            let is_told = console::serve(driver);
+            finish(end);
+            if is_told {
                 attend(frame);
             }
         }
