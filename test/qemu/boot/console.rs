@@ -3,9 +3,10 @@
 #![no_std]
 #![no_main]
 
-use core::sync::atomic::{AtomicU64, Ordering};
-use kernel_arch::{console, cpu, time};
-use kernel_sys::Machine;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use kernel_arch::stop::Claim;
+use kernel_arch::{console, cpu, stop, time};
+use kernel_sys::{Machine, smp};
 use test_kernel::Env;
 use test_kit::{Outcome, Suite, T, Test, check, check_eq, require};
 
@@ -24,6 +25,7 @@ const SUITE: Suite<Env> = Suite::new(&[
     Test::new("console.dropped", dropped),
     Test::new("console.keyboard", keyboard),
     Test::new("console.waits-for-nothing", waits_for_nothing),
+    Test::new("console.held-at-the-end", held_at_the_end),
 ]);
 
 fn main(machine: &'static Machine) -> ! {
@@ -211,5 +213,41 @@ fn waits_for_nothing(t: &mut T<'_, Env>) -> Outcome {
     }
     check!(t, most < 20_000, "{most} instructions");
     t.metric("a portion", most, "instructions");
+    Ok(())
+}
+
+static IS_HELD: AtomicBool = AtomicBool::new(false);
+
+/// A value that takes for ever to print, so that its printer holds the console.
+struct Endless;
+
+impl core::fmt::Display for Endless {
+    fn fmt(&self, _: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        IS_HELD.store(true, Ordering::Relaxed);
+        loop {
+            cpu::relax();
+        }
+    }
+}
+
+fn hold() {
+    kernel_arch::println!("{Endless}");
+}
+
+/// Whoever ends the run prints, although a CPU that it has stopped holds the console. The last test: the
+/// others run no more.
+fn held_at_the_end(t: &mut T<'_, Env>) -> Outcome {
+    if t.env.cpus().len() == 1 {
+        return t.skip("takes two CPUs");
+    }
+    require!(t, smp::start_on(1, hold), "cpu 1 is not there");
+    while !IS_HELD.load(Ordering::Relaxed) {
+        cpu::relax();
+    }
+    check!(t, stop::claim() == Claim::First);
+    let others = t.env.cpus().len() - 1;
+    check_eq!(t, stop::stop_others(), (others, others));
+    kernel_arch::println!("the end is told");
+    check!(t, console::is_sent());
     Ok(())
 }

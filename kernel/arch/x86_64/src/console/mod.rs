@@ -17,6 +17,7 @@ mod typed;
 
 use crate::boot::FramebufferInfo;
 use crate::irq::{self, Driver};
+use crate::stop;
 use crate::take_once::TakeOnce;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -348,6 +349,9 @@ pub fn paint() -> bool {
 
 /// Runs `write` on the console, and paints what came of it, once.
 fn written<T>(write: impl FnOnce(&mut Console) -> T) -> T {
+    if stop::is_alone() {
+        return write(take_over());
+    }
     let mut console = CONSOLE.lock();
     let result = write(&mut console);
     console.send();
@@ -383,7 +387,7 @@ pub fn submit(bytes: &[u8]) -> usize {
 
 /// Whether everything that was written has gone to the port.
 pub fn is_sent() -> bool {
-    CONSOLE.lock().is_sent()
+    if stop::is_alone() { take_over().is_sent() } else { CONSOLE.lock().is_sent() }
 }
 
 /// A byte somebody typed, if there is one.
@@ -402,6 +406,9 @@ pub(crate) fn flush() {
     // A report has sent what it printed; its lock may be held for good.
     if IS_STOLEN.load(Ordering::Relaxed) {
         return;
+    }
+    if stop::is_alone() {
+        return take_over().send_all();
     }
     for _ in 0..PATIENCE {
         if let Some(mut console) = CONSOLE.try_lock() {
@@ -470,14 +477,14 @@ pub fn send_records(bytes: &[u8]) {
     }
 }
 
-/// Takes the console for a report that ends the run, whoever holds it.
-pub fn steal() -> &'static mut Console {
-    // SAFETY: called by the one CPU that has claimed the report, after it stopped the others
+/// Takes the console for the end of a run, whoever holds it: a CPU that was stopped in an interrupt of the
+/// port, for example. What waits is sent, and nothing is left to interrupts from then on.
+fn take_over() -> &'static mut Console {
+    // SAFETY: called by the one CPU that has claimed the end of the run, after it stopped the others
     // (`stop`). A holder that was interrupted never runs again. What it left half-done are plain
     // numbers and cells: every use of them is bounds-checked.
     let console = unsafe { &mut *CONSOLE.as_mut_ptr() };
     if !console.is_stolen {
-        // What waits goes first, and nothing is left to interrupts.
         console.is_stolen = true;
         console.by_interrupt = false;
         IS_STOLEN.store(true, Ordering::Relaxed);
@@ -486,6 +493,12 @@ pub fn steal() -> &'static mut Console {
         }
         console.send_all();
     }
+    console
+}
+
+/// Takes the console for a report that ends the run, whoever holds it.
+pub fn steal() -> &'static mut Console {
+    let console = take_over();
     // A report is shown everywhere, whatever was chosen.
     console.serial_on = true;
     console.screen_on = true;
