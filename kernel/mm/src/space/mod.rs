@@ -32,7 +32,8 @@ use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
 use core_paging::entry::Meaning;
 use core_paging::{
-    Access, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError, tree,
+    Access, Caching, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError,
+    tree,
 };
 use kernel_arch::paging::Space;
 use spin::Mutex;
@@ -191,14 +192,27 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Maps the time page, where every program expects it.
+    /// Maps the time page, where every program expects it, and the counter it refers to.
     pub fn map_time_page(&self) -> Result<(), SpaceError> {
-        let frame = time_page::frame()?;
-        let virt = Self::check_range(abi_types::place::TIME_VADDR, 1)?;
+        let time = time_page::frame()?;
+        self.map_shared(abi_types::place::TIME_VADDR, time, Caching::WriteBack)?;
+        match time_page::counter_frame() {
+            Some(frame) => {
+                self.map_shared(abi_types::place::COUNTER_VADDR, frame, Caching::Uncached)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Maps a frame that is no address space's own, for reading.
+    fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
+        let virt = Self::check_range(at, 1)?;
         let lock = self.root.lock();
         let root = (*lock).ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
-        let done = map_frames(&mut store, root, virt, frame, 1, Access::Read);
+        let rights = Rights { caching, ..Rights::user(Access::Read) };
+        let request = Request { virt, frame, pages: 1, rights, sizes: PageSizes::SMALL };
+        let done = tree::map(&mut store, root, request).map_err(SpaceError::from);
         if done.is_err() {
             self.undo(lock, store, virt, 0);
         }
