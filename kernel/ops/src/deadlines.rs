@@ -4,9 +4,8 @@
 //! not known here: [`expire`] shows each as a [`Due`] to whoever serves it.
 
 use crate::machine::{CpuPart, Defect, Machine, Record};
-use crate::party::{Fit, Party};
+use crate::party::Party;
 use crate::timers::{Purpose, Timers, Whose};
-use core_thread::ThreadKey;
 use core_timer::Armed;
 use kernel_dispatch::{Cpu, Here};
 use smp_pending::{Cell, Target};
@@ -54,14 +53,6 @@ pub fn claim_sleep<M: Machine>(m: M, cell: &Cell) -> bool {
         cell.clear_timer();
     }
     is_ours
-}
-
-/// Has the machine's input looked at again after `delay_ns`; `false` if no timer is left.
-pub fn poll_input_after<M: Machine>(m: M, delay_ns: u64) -> bool {
-    let nobody = Party { thread: ThreadKey::NONE, cell: 0, room: Fit::NONE };
-    let Some(timer) = m.tables().timers.take(Purpose::PollInput, nobody) else { return false };
-    start(m, timer, m.clock().saturating_add(delay_ns));
-    true
 }
 
 /// Arms a timer on this CPU.
@@ -113,8 +104,6 @@ pub enum Due<M: Machine> {
     Call(Party, u64),
     /// A sleep, which this ends.
     Sleep(Party),
-    /// The time between two looks at the machine's input.
-    PollInput,
 }
 
 /// Takes out what is due on this CPU and shows it to `serve`, and arms what is due next: whoever comes here
@@ -140,10 +129,9 @@ fn due<M: Machine>(m: M, timer: u32, now_ns: u64) -> Option<Due<M>> {
         Whose::Park(slot) => return m.thread(slot).map(|thread| Due::Park(thread, now_ns)),
         Whose::Pooled(purpose, party) => (purpose, party),
     };
-    let is_current = purpose != Purpose::PollInput && forget(m, party, timer);
+    let is_current = forget(m, party, timer);
     timers.give_back(timer);
     match purpose {
-        Purpose::PollInput => Some(Due::PollInput),
         Purpose::CallDeadline => Some(Due::Call(party, now_ns)),
         Purpose::Sleep => is_current.then_some(Due::Sleep(party)),
     }

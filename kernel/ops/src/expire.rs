@@ -19,6 +19,5 @@ fn serve<M: Machine>(m: M, due: Due<M>) {
         Due::Park(thread, now_ns) => park::time_is_up(m, thread, now_ns),
         Due::Call(party, now_ns) => ipc::deadline(m, party, now_ns),
         Due::Sleep(party) => complete(m, party, &Outcome::plain(Status::Ok)),
-        Due::PollInput => m.poll_input(),
     }
 }

@@ -104,8 +104,6 @@ pub trait Machine:
     /// Claims an operation from an object that it waits for: `false` if someone else has it and
     /// completes it.
     fn claim(self, party: Party, target: Target) -> bool;
-    /// The time between two looks at the machine's input has passed.
-    fn poll_input(self);
     /// Lets others go far, where a planted bug has its window; does nothing in a kernel.
     #[inline(always)]
     fn linger(self) {}

@@ -16,16 +16,13 @@ pub enum Purpose {
     Sleep = 0,
     /// A call's deadline.
     CallDeadline = 1,
-    /// The machine's input is looked at again.
-    PollInput = 2,
 }
 
 impl Purpose {
     const fn from_bits(bits: u32) -> Self {
         match bits {
             0 => Self::Sleep,
-            1 => Self::CallDeadline,
-            _ => Self::PollInput,
+            _ => Self::CallDeadline,
         }
     }
 }
@@ -163,7 +160,7 @@ mod tests {
         assert_eq!(timers.take(Purpose::Sleep, party), None);
         assert_eq!(timers.whose(second), Some(Whose::Pooled(Purpose::CallDeadline, party)));
         timers.give_back(first);
-        assert_eq!((timers.take(Purpose::PollInput, party), timers.free()), (Some(first), 0));
+        assert_eq!((timers.take(Purpose::Sleep, party), timers.free()), (Some(first), 0));
         assert_eq!(timers.whose(8), None);
     }
 }

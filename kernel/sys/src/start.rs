@@ -1,9 +1,9 @@
 //! The system starts: tables, processes, and every CPU looks for threads to run.
 
 use crate::loader::{self, MANIFEST_MODULE};
-use crate::{Machine, boot, section, shutdown, smp, system, under};
+use crate::{Machine, boot, object, section, shutdown, smp, system, under};
 use core::convert::Infallible;
-use kernel_arch::{entropy, println};
+use kernel_arch::{console, entropy, println};
 
 /// Starts the system of the boot manifest and never comes back; `None` if there is no manifest.
 pub fn run(machine: &'static Machine) -> Option<Infallible> {
@@ -19,6 +19,7 @@ pub fn run(machine: &'static Machine) -> Option<Infallible> {
     if system::create(under::clock(), options, secret).is_err() {
         boot::give_up("not enough memory for the system's tables");
     }
+    console::on_input(object::console::input_has_arrived);
     if let Err(refusal) = loader::start_all(machine, manifest.data) {
         boot::give_up(refusal);
     }

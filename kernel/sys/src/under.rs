@@ -119,6 +119,10 @@ impl Machine for Kernel {
 
     fn halt(self, _: Here) {
         section::end("idle");
+        // Text that a program wrote and nobody has painted.
+        if kernel_arch::console::paint() {
+            return section::end("a piece of the screen");
+        }
         // Interrupts are off since before the look, and on for this one instruction.
         cpu::wait_for_interrupt();
         section::begin();
@@ -328,10 +332,6 @@ impl kernel_ops::Machine for Kernel {
                 system::defect("an operation of the rings waits for an object")
             }
         }
-    }
-
-    fn poll_input(self) {
-        console::look();
     }
 }
 

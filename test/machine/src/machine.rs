@@ -280,8 +280,6 @@ impl kernel_ops::Machine for Host {
         }
     }
 
-    fn poll_input(self) {}
-
     fn linger(self) {
         for _ in 0..LINGER_STEPS {
             self.0.relax();

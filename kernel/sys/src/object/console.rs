@@ -1,24 +1,21 @@
-//! The console for programs: text out at once, input when somebody types.
+//! The console for programs: text out as the port takes it, input when somebody types.
 //!
-//! The serial port is looked at while a read waits, every [`LOOK_NS`]: there is no interrupt to wait
-//! for, because device interrupts come with the interface for them.
+//! A write is taken in portions with preemption points between them. A read that finds nothing waits for the
+//! interrupt of a device ([`input_has_arrived`]).
 
 use crate::kernel::{Calling, Kernel};
 use abi_ring::{INLINE_WORDS, Outcome};
 use abi_types::Status;
 use kernel_arch::console;
+use kernel_dispatch::preemption_point;
 use kernel_object::console::{Host, READ_BYTES};
 use kernel_ops::complete::complete_words;
-use kernel_ops::deadlines;
 use kernel_ops::party::Party;
 use schema::console::ReadResults;
 use schema_wire::Encode;
 use smp_lock::{LockClass, TicketLock};
 use smp_pending::Target;
 use zerocopy::IntoBytes;
-
-/// How often a waiting read looks.
-const LOOK_NS: u64 = 10_000_000;
 
 /// The read that waits, and how much it takes.
 static READER: TicketLock<Option<(Party, usize)>> = TicketLock::with_class(LockClass::Global, None);
@@ -28,12 +25,25 @@ pub struct Caller<'c, 'r>(pub &'c mut Calling<'r>);
 
 impl Host for Caller<'_, '_> {
     fn send(&mut self, bytes: &[u8]) {
-        console::print_bytes(bytes);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = console::submit(rest);
+            rest = rest.get(taken..).unwrap_or_default();
+            // The port may be slower than the writer, who spends its own slices until it has caught up.
+            preemption_point(Kernel);
+            if self.0.caller.thread.state.is_killed() {
+                return;
+            }
+        }
+        // On a screen it shows at once, in the writer's own time.
+        while console::paint() {
+            preemption_point(Kernel);
+        }
     }
 
     fn receive(&mut self, into: &mut [u8]) -> usize {
         // Whoever waits was there before.
-        if READER.lock().is_some() { 0 } else { receive(into) }
+        if READER.lock().is_some() { 0 } else { console::receive(into) }
     }
 
     fn complete_on_input(&mut self, capacity: usize) -> bool {
@@ -45,37 +55,20 @@ impl Host for Caller<'_, '_> {
         let Some(party) = self.0.keep(Target::Read) else { return false };
         *reader = Some((party, capacity));
         drop(reader);
-        if deadlines::poll_input_after(Kernel, LOOK_NS) {
-            return true;
-        }
-        let is_ours = give_up(party);
-        if is_ours {
-            self.0.unkeep(party);
-        }
-        !is_ours
+        // What was typed before the read was there has told nobody.
+        input_has_arrived();
+        true
     }
 }
 
-fn receive(into: &mut [u8]) -> usize {
-    let mut length = 0;
-    for place in into {
-        let Some(byte) = console::read_byte() else { break };
-        *place = byte;
-        length += 1;
-    }
-    length
-}
-
-/// Looks for input, as long as somebody waits.
-pub fn look() {
+/// Completes the read that waits with what was typed, if there is one and something was. In the interrupt of a
+/// device, or in a read.
+pub fn input_has_arrived() {
     let mut reader = READER.lock();
     let Some((party, capacity)) = *reader else { return };
     let mut bytes = [0; READ_BYTES];
-    let length = receive(bytes.get_mut(..capacity).unwrap_or_default());
+    let length = console::receive(bytes.get_mut(..capacity).unwrap_or_default());
     if length == 0 {
-        drop(reader);
-        // Without a timer the read stays until a later one succeeds or it is cancelled.
-        deadlines::poll_input_after(Kernel, LOOK_NS);
         return;
     }
     *reader = None;

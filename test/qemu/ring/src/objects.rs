@@ -232,7 +232,7 @@ pub fn facets(t: &mut T<'_, Bench>) -> Outcome {
 }
 
 pub fn load(t: &mut T<'_, Bench>) -> Outcome {
-    let Bench { env, own, first, .. } = *t.env;
+    let Bench { env, own, first, second, .. } = *t.env;
     let load_is = |ring: &mut Raw<'_>, queued, in_flight| {
         let got = ring.ends(sqe::call(own, 2, 0, 0), Status::Ok, "load");
         let expected = LoadResults { queued, queue_limit: 5, in_flight, in_flight_limit: 3 };
@@ -240,12 +240,17 @@ pub fn load(t: &mut T<'_, Bench>) -> Outcome {
     };
     raw(t, &env.io, |ring| {
         load_is(ring, 0, 0);
-        for number in 0..5 {
-            ring.push(sqe::named(sqe::call(first, 0, 0, 0), number));
+        let third = mint(ring, own, 52).unwrap_or(CapSlot::NONE);
+        for (number, facet) in (0..).zip([first, first, second, second, third]) {
+            ring.push(sqe::named(sqe::call(facet, 0, 0, 0), number));
+            ring.dispatch();
+            if number == 1 {
+                let more = sqe::named(sqe::call(first, 0, 0, 0), 9);
+                ring.ends(more, Status::Overloaded, "half of the queue, with others about");
+            }
         }
-        ring.dispatch();
         load_is(ring, 5, 0);
-        ring.ends(sqe::named(sqe::call(first, 0, 0, 0), 9), Status::Overloaded, "a full queue");
+        ring.ends(sqe::named(sqe::call(third, 0, 0, 0), 9), Status::Overloaded, "a full queue");
         let mut tokens = [0; 5];
         for token in &mut tokens[..3] {
             *token = ring.ends(sqe::recv(own), Status::Ok, "a receive").cqe.token;
@@ -268,6 +273,9 @@ pub fn load(t: &mut T<'_, Bench>) -> Outcome {
             ring.expect(21, Status::Ok, "RETURN");
         }
         load_is(ring, 0, 0);
+        let found = revoke(ring, own, 52);
+        ring.eq(found, Some(1), "the third facet");
+        ring.ends(sqe::release(third), Status::Ok, "its slot");
     })
 }
 
