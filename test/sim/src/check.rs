@@ -6,6 +6,8 @@ use core_sched::{Activity, Ordered};
 use core_sched_policy::{Policy, QUANTUM_NS};
 use core_thread::State;
 use kernel_dispatch::After;
+use kernel_ops::machine::CpuPart;
+use kernel_process::Process;
 
 /// A thread may wait while a CPU it may run on is idle for at most so long: an idle CPU tries a few
 /// others and may miss the one to take from; the crowded CPU looks around within a slice.
@@ -78,6 +80,15 @@ impl<P: Policy + 'static> Sim<P> {
         let ran_ns = self.entity(slot).snapshot().runtime_ns;
         if charged_ns != ran_ns {
             let detail = format!("thread {slot} ran {ran_ns} ns and was charged for {charged_ns}");
+            self.fail(Rule::Invariant, detail);
+        }
+    }
+
+    /// Nothing of a process is left but its record.
+    pub(crate) fn check_reaped(self, process: &'static Process<Self>) {
+        let (sleeps, charged) = (process.ops.sleeps(), process.members.lock().charged());
+        if (sleeps, charged) != (0, 0) {
+            let detail = format!("{process:?} leaves {sleeps} sleeps and {charged} threads");
             self.fail(Rule::Invariant, detail);
         }
     }
@@ -174,7 +185,7 @@ impl<P: Policy + 'static> Sim<P> {
 
     /// State word, scheduling state, CPU and bookkeeping agree about a thread.
     fn check_thread(self, slot: u32) {
-        let word = self.record(slot).word.load();
+        let word = self.record(slot).state.load();
         if let Err(rule) = word.check_invariants() {
             self.fail(Rule::Invariant, format!("thread {slot}: {rule}"));
         }
@@ -191,13 +202,13 @@ impl<P: Policy + 'static> Sim<P> {
             (Activity::Resting, Some(After::Wait)) => word.state() == State::AboutToWait,
             (Activity::Dead, Some(After::End)) => word.state() == State::Running,
             (_, Some(_)) => false,
-            (Activity::Resting, None) => {
-                word.state() == State::Waiting || word.state() == State::Free && !is_alive
-            }
+            (Activity::Resting, None) => word.state() == State::Waiting,
             (Activity::Queued | Activity::Direct, None) => word.state() == State::Runnable,
             (Activity::Running, None) => word.state() == State::Running && is_current,
             (Activity::Moving, None) => false,
-            (Activity::Dead, None) => matches!(word.state(), State::Free | State::Retired),
+            (Activity::Dead, None) => {
+                matches!(word.state(), State::Dead | State::Free | State::Retired) && !is_alive
+            }
         };
         let is_running = entity.activity() == Activity::Running;
         if !agree || is_current != is_running {
@@ -234,26 +245,28 @@ impl<P: Policy + 'static> Sim<P> {
                     format!("CPU {n} accounts for more time than there was"),
                 );
             }
-            let said = self.with(|w| w.deadlines[n].check_invariants(&self.0.timers));
-            if let Err(rule) = said {
+            let deadlines = cpu.own.deadlines().lock();
+            if let Err(rule) = deadlines.check_invariants(self.0.tables.timers.cells()) {
                 self.fail(Rule::Invariant, format!("deadlines of {n}: {rule}"));
             }
         }
-        let broken = self.with(|w| {
-            let mut services = w.servers.iter().enumerate();
-            services.find_map(|(n, s)| Some((n, s.service.check_invariants().err()?)))
-        });
-        if let Some((n, rule)) = broken {
-            self.fail(Rule::Invariant, format!("service {n}: {rule}"));
+        if let Err(rule) = self.0.tables.park.check_invariants() {
+            self.fail(Rule::Invariant, format!("words that threads wait at: {rule}"));
         }
-        (0..self.0.slots.len() as u32).for_each(|slot| self.check_thread(slot));
+        for process in self.0.records.processes() {
+            let service = process.ops.service.lock();
+            if let Some(Err(rule)) = service.as_ref().map(|s| s.calls.check_invariants()) {
+                self.fail(Rule::Invariant, format!("what {process:?} serves: {rule}"));
+            }
+        }
+        (0..self.0.records.threads().len() as u32).for_each(|slot| self.check_thread(slot));
         let is_leaving = |slot: u32| {
             self.with(|w| w.cpus.iter().any(|cpu| cpu.left.is_some_and(|left| left.slot == slot)))
         };
         let runs = |slot: &u32| {
-            self.record(*slot).word.load().state() == State::Running && !is_leaving(*slot)
+            self.record(*slot).state.load().state() == State::Running && !is_leaving(*slot)
         };
-        let running = (0..self.0.slots.len() as u32).filter(runs).count();
+        let running = (0..self.0.records.threads().len() as u32).filter(runs).count();
         if running != current {
             self.fail(Rule::Invariant, format!("{running} threads run on {current} CPUs"));
         }
