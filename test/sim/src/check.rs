@@ -16,12 +16,6 @@ const IDLE_BOUND_NS: u64 = QUANTUM_NS + MS;
 /// How many quanta times the sum of weights over its own a thread may wait.
 const WAIT_QUANTA: u64 = 8;
 
-/// The greatest of a number now and before each change since a time.
-fn most_since(changes: &[(u64, u64)], now: u64, from_ns: u64) -> u64 {
-    let recent = changes.iter().rev().take_while(|change| change.0 >= from_ns);
-    recent.map(|change| change.1).fold(now, u64::max)
-}
-
 /// No thread has to start sooner than this.
 const LEAST_BOUND_NS: u64 = WAIT_QUANTA * QUANTUM_NS;
 
@@ -32,7 +26,7 @@ impl<P: Policy + 'static> Sim<P> {
         self.with(|w| {
             let thread = w.thread(slot);
             let (weight, ready_ns) = (applied.min(thread.least_weight), thread.ready_ns);
-            let weights = most_since(&w.weight_changes, w.weights, ready_ns).max(applied);
+            let weights = w.weight_peaks.most_since(ready_ns, w.weights).max(applied);
             weights * QUANTUM_NS * WAIT_QUANTA / weight
         })
     }
@@ -44,7 +38,7 @@ impl<P: Policy + 'static> Sim<P> {
         let home = self.home(slot);
         let load = self.with(|w| {
             let arrived_ns = w.thread(slot).arrived_ns;
-            most_since(&w.load_changes[home], w.loads[home], arrived_ns)
+            w.load_peaks[home].most_since(arrived_ns, w.loads[home])
         });
         load.max(weight) * QUANTUM_NS * WAIT_QUANTA / weight
     }
@@ -55,7 +49,7 @@ impl<P: Policy + 'static> Sim<P> {
             while let Some(cpu) = w.used_queues.pop() {
                 let load = self.0.cpus[cpu].queue.hint().load;
                 if load != w.loads[cpu] {
-                    w.load_changes[cpu].push((w.now_ns, w.loads[cpu]));
+                    w.load_peaks[cpu].changes(w.now_ns, w.loads[cpu]);
                     w.loads[cpu] = load;
                 }
             }

@@ -33,6 +33,7 @@ mod kernel;
 mod life;
 mod machine;
 mod options;
+mod peaks;
 mod planted;
 mod process;
 mod program;

@@ -4,6 +4,7 @@ use crate::cpu::Cpu;
 use crate::event::{Event, Events};
 use crate::gate::Gate;
 use crate::kernel::keep_rings;
+use crate::peaks::Peaks;
 use crate::process::{Home, Offer};
 use crate::sim::Sim;
 use crate::thread::Thread;
@@ -67,12 +68,12 @@ pub(crate) struct World {
     /// The time, and the CPU whose step it is.
     pub(crate) now_ns: u64,
     pub(crate) here: usize,
-    /// Sum of weights of all live threads, and what it was before each change, when.
+    /// Sum of weights of all live threads, and what it was.
     pub(crate) weights: u64,
-    pub(crate) weight_changes: Vec<(u64, u64)>,
+    pub(crate) weight_peaks: Peaks,
     /// The same for the load of each queue, and the queues the event used.
     pub(crate) loads: Vec<u64>,
-    pub(crate) load_changes: Vec<Vec<(u64, u64)>>,
+    pub(crate) load_peaks: Vec<Peaks>,
     pub(crate) used_queues: Vec<usize>,
     pub(crate) touched: Vec<u32>,
     pub(crate) report: Report,
@@ -95,9 +96,9 @@ impl World {
             now_ns: 0,
             here: 0,
             weights: 0,
-            weight_changes: Vec::new(),
+            weight_peaks: Peaks::default(),
             loads: vec![0; config.cpus],
-            load_changes: vec![Vec::new(); config.cpus],
+            load_peaks: vec![Peaks::default(); config.cpus],
             used_queues: Vec::new(),
             touched: Vec::new(),
             report: Report::default(),
@@ -152,7 +153,7 @@ impl World {
     pub(crate) fn count_weight(&mut self, slot: u32, weight: u64) {
         let old = std::mem::replace(&mut self.thread(slot).counted_weight, weight);
         if old != weight {
-            self.weight_changes.push((self.now_ns, self.weights));
+            self.weight_peaks.changes(self.now_ns, self.weights);
             self.weights = self.weights + weight - old;
         }
     }
@@ -399,7 +400,7 @@ impl<P: Policy + 'static> Sim<P> {
             }
             self.arrive();
             self.with(|w| w.cpus[cpu].rests = false);
-            self.take_interrupts(false);
+            while self.take_interrupt(false) {}
             dispatch::turn_of_idle(self);
             if self.with(|w| w.cpus[cpu].rests) {
                 break;

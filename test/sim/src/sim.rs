@@ -1,6 +1,6 @@
 //! What the driver finds under it: CPUs, time and interrupts that exist only as events.
 
-use crate::cpu::{Cpu, Left};
+use crate::cpu::Left;
 use crate::event::Event;
 use crate::machine::World;
 use crate::{Config, Rule};
@@ -171,24 +171,23 @@ impl<P: Policy + 'static> Sim<P> {
         }
     }
 
-    /// Takes the interrupts that are pending, if any are; `from_user` says that they interrupt user mode. Others
-    /// may have come once the thread is back.
-    pub(crate) fn take_interrupts(self, from_user: bool) -> bool {
+    /// Takes an interrupt, if one is pending; `from_user` says that it interrupts user mode. Others may have come
+    /// once the thread is back.
+    pub(crate) fn take_interrupt(self, from_user: bool) -> bool {
         let interrupt_ns = self.0.config.costs.interrupt_ns;
-        let take = |of: fn(&mut Cpu) -> &mut bool| {
-            self.with(|w| {
-                let is_pending = std::mem::take(of(&mut w.cpus[w.here]));
-                if is_pending {
-                    w.pay(interrupt_ns);
-                }
-                is_pending
-            })
-        };
-        let is_interrupted = take(|cpu| &mut cpu.is_interrupted);
+        let (is_interrupted, is_late) = self.with(|w| {
+            let cpu = &mut w.cpus[w.here];
+            let is_interrupted = std::mem::take(&mut cpu.is_interrupted);
+            // The timer's comes after the other, if nothing else runs in between.
+            let is_late = !is_interrupted && std::mem::take(&mut cpu.timer_fired);
+            if is_interrupted || is_late {
+                w.pay(interrupt_ns);
+            }
+            (is_interrupted, is_late)
+        });
         if is_interrupted {
             dispatch::interrupt(self);
         }
-        let is_late = take(|cpu| &mut cpu.timer_fired);
         if is_late {
             dispatch::timer(self, from_user);
         }
@@ -314,7 +313,7 @@ impl<P: Policy + 'static> Machine for Sim<P> {
         // What is done from outside the machine is not interrupted.
         let runs_here = |thread: &'static Record<P>| thread.ops.home.context().runs_here();
         if self.cpu_here().current().is_some_and(runs_here) {
-            self.take_interrupts(false);
+            while self.take_interrupt(false) {}
         }
     }
 

@@ -58,8 +58,8 @@ impl<P: Policy + 'static> Sim<P> {
         let ring = UserRing::new(ring);
         let mut user =
             User { sim: self, thread, ring, process, timer, park, endpoint, serving: None };
+        self.user_step(thread);
         loop {
-            self.user_step(thread);
             user.step();
         }
     }
@@ -67,7 +67,7 @@ impl<P: Policy + 'static> Sim<P> {
     /// What comes between two instructions of user mode.
     fn user_step(self, thread: &'static Record<P>) {
         loop {
-            while self.take_interrupts(true) {}
+            while self.take_interrupt(true) {}
             if dispatch::way_out(self, thread) == WayOut::Free {
                 return;
             }
@@ -90,7 +90,7 @@ impl<P: Policy + 'static> User<P> {
         self.thread.slot()
     }
 
-    /// Does the next thing.
+    /// Does the next thing, and is in user mode again.
     fn step(&mut self) {
         let (sim, slot) = (self.sim, self.slot());
         let step = sim.next_step(slot);
@@ -113,10 +113,17 @@ impl<P: Policy + 'static> User<P> {
             Step::Spawn { share, process, program } => {
                 let process = process.unwrap_or(self.process);
                 sim.spawn(share, process, CpuSet::ALL, program);
+                sim.user_step(self.thread);
             }
             Step::Reweigh { slot: whose, share } => sim.reweigh(whose, share),
-            Step::Confine { slot: whose, mask } => sim.confine(whose, mask),
-            Step::Kill { slot: whom } => sim.kill(whom),
+            Step::Confine { slot: whose, mask } => {
+                sim.confine(whose, mask);
+                sim.user_step(self.thread);
+            }
+            Step::Kill { slot: whom } => {
+                sim.kill(whom);
+                sim.user_step(self.thread);
+            }
             Step::Exit => end::exit_thread(sim, self.thread, 0),
         }
     }
