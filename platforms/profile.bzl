@@ -27,13 +27,20 @@ _FUZZ_FLAGS = PROFILES["checked"] + [
 # For programs that are timed on the host: no checks, all that the optimiser has.
 BENCH_FLAGS = PROFILES["release"] + ["-Copt-level=3"]
 
+# Counters in every crate, read by the tools of rustc's LLVM; see //test/coverage.
+_COVERAGE_FLAGS = ["-Cinstrument-coverage"]
+
+_SHUTTLE_FLAGS = PROFILES["checked"] + ["--cfg=loom", "--cfg=shuttle"]
+
 # Further profiles, of the host alone; see variants.bzl.
 VARIANTS = {
     "bench": BENCH_FLAGS,
+    "coverage": PROFILES["checked"] + _COVERAGE_FLAGS,
+    "coverage_shuttle": _SHUTTLE_FLAGS + _COVERAGE_FLAGS,
     "fuzz": _FUZZ_FLAGS,
     "loom": PROFILES["checked"] + ["--cfg=loom"],
     # What is a model under loom is one here, too.
-    "shuttle": PROFILES["checked"] + ["--cfg=loom", "--cfg=shuttle"],
+    "shuttle": _SHUTTLE_FLAGS,
 }
 
 def profiles_of(runs_on):

@@ -5,6 +5,7 @@ One target is one boot of one configuration; the guest runs its whole suite in i
 records, command line, metrics and verdict in the test's outputs. See docs/book/testing.md.
 """
 
+load(":load.bzl", "CaposGuestTestInfo", "capos_load")
 load(":system.bzl", "CaposSystemInfo", "capos_system")
 
 _LANES = {
@@ -24,12 +25,16 @@ def _files_of(ctx):
     if not ctx.attr.system:
         fail("one of system and program is needed")
     system = ctx.attr.system[CaposSystemInfo]
-    words = ["--boot", ctx.attr.boot, "--profile", system.profile]
+
+    # By a name of its own: kernels of two profiles have the same one, and some rules take many tests.
+    symbols = ctx.actions.declare_file(ctx.label.name + ".kernel.elf")
+    ctx.actions.symlink(output = symbols, target_file = system.kernel)
+    words = ["--boot", ctx.attr.boot, "--profile", system.profile, "--symbols", symbols.short_path]
     if ctx.attr.boot == "direct":
-        return words + ["--stub", system.stub.short_path, "--bundle", system.bundle.short_path], [system.stub, system.bundle]
+        return words + ["--stub", system.stub.short_path, "--bundle", system.bundle.short_path], [system.stub, system.bundle, symbols]
     if ctx.attr.append:
         fail("append goes with boot = \"direct\" only: under UEFI the words belong into the system's cmdline")
-    return words + ["--iso", system.iso.short_path], [system.iso]
+    return words + ["--iso", system.iso.short_path], [system.iso, symbols]
 
 def _qemu_test_impl(ctx):
     words, files = _files_of(ctx)
@@ -76,10 +81,13 @@ def _qemu_test_impl(ctx):
         is_executable = True,
     )
     runfiles = ctx.runfiles(files + [description, ctx.executable._runner])
-    return [DefaultInfo(
-        executable = script,
-        runfiles = runfiles.merge(ctx.attr._runner[DefaultInfo].default_runfiles),
-    )]
+    return [
+        DefaultInfo(
+            executable = script,
+            runfiles = runfiles.merge(ctx.attr._runner[DefaultInfo].default_runfiles),
+        ),
+        CaposGuestTestInfo(lane = ctx.attr.lane),
+    ]
 
 _qemu_test = rule(
     doc = "One boot of one configuration, judged.",
@@ -143,7 +151,8 @@ def capos_qemu_test(
     Without `on` there is one target per profile; with it, one per profile and configuration,
     named `<name>_4r` for four CPUs in the racing lane, with the profile behind
     (`<name>_4r_release`) if there are several. As soon as there is more than one target,
-    `<name>` is a test_suite of them.
+    `<name>` is a test_suite of them. `./bazelw run <name>.load` runs those of the racing lane many
+    times under load (load.bzl).
 
         capos_qemu_test(
             name = "smoke",
@@ -200,10 +209,13 @@ def capos_qemu_test(
     if on != None:
         configurations = {"_" + text: _configuration(name, text) for text in on}
     targets = []
+    racing = []
     for suffix, (cpus, lane) in configurations.items():
         for profile, of_profile in systems.items():
             target = name + suffix + ("_" + profile if len(systems) > 1 else "")
             targets.append(target)
+            if lane == "racing":
+                racing.append(":" + target)
             _one(
                 target,
                 lane,
@@ -218,6 +230,13 @@ def capos_qemu_test(
                 system = of_profile,
                 **kwargs
             )
+    if racing:
+        capos_load(
+            name = name + ".load",
+            testonly = True,
+            suites = racing,
+            visibility = ["//visibility:public"],
+        )
     if targets != [name]:
         native.test_suite(
             name = name,

@@ -79,9 +79,13 @@ _NO_PANIC_LINTS = [
 _KEEPS_VERDICTS_FOLDERS = [
     "kernel/arch",
     "kernel/core",
+    "kernel/dispatch",
     "kernel/mm",
     "kernel/object",
+    "kernel/ops",
+    "kernel/process",
     "kernel/smp",
+    "kernel/sys",
 ]
 
 _VERDICT_LINTS = ["-Dclippy::let_underscore_must_use"]
@@ -110,6 +114,12 @@ def lint_flags_of(package, is_test = False):
 def lint_flags(is_test = False):
     """rustc flags for a crate of the calling package."""
     return lint_flags_of(native.package_name(), is_test)
+
+# Those that name tests and models of every folder: the conformance table and the measured coverage.
+_NAMES_TESTS = [
+    "//test/conformance:__pkg__",
+    "//test/coverage:__pkg__",
+]
 
 # Property tests with kept seeds, and what it stands in front of.
 _PROPERTY = "test/property"
@@ -279,8 +289,7 @@ def capos_host_test(name, crate = None, srcs = [], deps = [], data = [], rustc_f
         edition = "2024",
         rustc_flags = [f for f in lint_flags(is_test = True) if not (crate and f == "-Funsafe_code")] + rustc_flags,
         size = size,
-        # The conformance table names tests of every folder.
-        visibility = kwargs.pop("visibility", ["//test/conformance:__pkg__"]),
+        visibility = kwargs.pop("visibility", _NAMES_TESTS),
         deps = deps,
         **kwargs
     )
@@ -345,6 +354,7 @@ def capos_shuttle_test(name, srcs, deps, size = "medium", **kwargs):
         edition = "2024",
         rustc_flags = lint_flags(is_test = True),
         tags = ["manual"],
+        visibility = _NAMES_TESTS,
         deps = deps,
         **kwargs
     )

@@ -132,7 +132,11 @@ capos_system = rule(
 )
 
 def _system_file_impl(ctx):
-    file = getattr(ctx.attr.system[CaposSystemInfo], ctx.attr.part)
+    source = getattr(ctx.attr.system[CaposSystemInfo], ctx.attr.part)
+
+    # By a name of its own: a kernel has the same one in every profile.
+    file = ctx.actions.declare_file("%s.%s" % (ctx.label.name, source.extension))
+    ctx.actions.symlink(output = file, target_file = source)
     return [DefaultInfo(files = depset([file]), runfiles = ctx.runfiles([file]))]
 
 system_file = rule(

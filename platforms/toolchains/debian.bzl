@@ -73,33 +73,47 @@ debian_rust = repository_rule(
     local = True,
 )
 
-_NO_GO = """genrule(
+_MISSING = """genrule(
     name = "files",
     outs = ["missing"],
-    cmd = "echo 'Go is not set up: ./bazelw group go fetches it' >&2; exit 1",
+    cmd = "echo '{what} is not set up: ./bazelw group {group} fetches it' >&2; exit 1",
     visibility = ["//visibility:public"],
 )
 """
 
-_GO = """filegroup(
+_FILES = """filegroup(
     name = "files",
-    srcs = glob(["go/%s" % p for p in ["bin/go", "pkg/**", "src/**", "VERSION", "go.env"]]),
+    srcs = glob({patterns}),
     visibility = ["//visibility:public"],
 )
 """
 
-def _debian_go_impl(rctx):
-    libraries = rctx.path(rctx.os.environ.get("CAPOS_GROUP_GO", "") + "/usr/lib")
-    found = [d for d in libraries.readdir() if d.basename.startswith("go-") and d.get_child("bin").get_child("go").exists]
+def _debian_group_impl(rctx):
+    group = rctx.attr.group
+    libraries = rctx.path(rctx.os.environ.get("CAPOS_GROUP_" + group.upper(), "") + "/usr/lib")
+    found = [
+        d
+        for d in libraries.readdir()
+        if d.basename.startswith(group + "-") and d.get_child("bin").get_child(rctx.attr.program).exists
+    ]
     if not found:
-        rctx.file("BUILD.bazel", _NO_GO)
+        rctx.file("BUILD.bazel", _MISSING.format(what = rctx.attr.what, group = group))
         return
-    rctx.symlink(found[-1], "go")
-    rctx.file("BUILD.bazel", _GO)
+    rctx.symlink(found[-1], group)
+    rctx.file("BUILD.bazel", _FILES.format(patterns = ["%s/%s" % (group, p) for p in rctx.attr.patterns]))
 
-debian_go = repository_rule(
-    doc = "@go//:files: the distribution's Go, from the wrapper's group `go` or as installed; all that uses it has its files as inputs.",
-    implementation = _debian_go_impl,
-    environ = ["CAPOS_GROUP_GO"],
+debian_group = repository_rule(
+    doc = "@NAME//:files: programs of the distribution, from the wrapper's group NAME or as installed; all that uses them has their files as inputs.",
+    implementation = _debian_group_impl,
+    attrs = {
+        "group": attr.string(mandatory = True, doc = "The group, and the beginning of its folder in /usr/lib."),
+        "patterns": attr.string_list(mandatory = True, doc = "The files of that folder."),
+        "program": attr.string(mandatory = True, doc = "A program without which the folder is not the right one."),
+        "what": attr.string(mandatory = True, doc = "What is missing where the group is not set up."),
+    },
+    environ = [
+        "CAPOS_GROUP_GO",
+        "CAPOS_GROUP_LLVM",
+    ],
     local = True,
 )

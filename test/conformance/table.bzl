@@ -47,6 +47,7 @@ PROOFS = {
     "B3": [
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B4": [
         "//test/qemu/start:start_qemu_1d_checked",
@@ -55,12 +56,14 @@ PROOFS = {
     "B5": [
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B6": [
         "//abi/ring:abi_ring_model",
         "//abi/ring:abi_ring_protocol",
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "B7": ["//test/qemu/park:park_qemu_1d_checked"],
     "B8": [
@@ -110,13 +113,20 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_release",
+        "//kernel/ops:kernel_ops_operations",
+        "//kernel/process:kernel_process_lives",
     ],
-    "B16": ["//test/qemu/ring:ring_1d_checked"],
+    "B16": [
+        "//test/qemu/ring:ring_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
+    ],
     "B17": [
         "//abi/types:abi_types_golden",
         "//test/qemu/ring:ring_1d_checked",
     ],
     "B18": [
+        "//abi/types:abi_types_golden",
+        "//test/qemu/start:start_shared_clock_2d",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/start:start_qemu_4r_release",
@@ -175,12 +185,19 @@ PROOFS = {
         "//schema:schema_layout",
         "//schema:schema_ordinals",
     ],
-    "C13": ["//kernel/core/cap:core_cap_table"],
+    "C13": [
+        "//kernel/core/cap:core_cap_table",
+        "//kernel/ops:kernel_ops_operations",
+        "//test/qemu/exact:exact_qemu_1d_checked",
+    ],
     "T1": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
     ],
-    "T2": ["//kernel/core/thread:core_thread_stale"],
+    "T2": [
+        "//kernel/core/thread:core_thread_stale",
+        "//test/qemu/exact:exact_qemu_1d_checked",
+    ],
     "T3": [
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
@@ -192,6 +209,7 @@ PROOFS = {
         "//kernel/core/ledger:core_ledger_cases",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T5": [
         "//test/qemu/threads:threads_qemu_1d_checked",
@@ -205,6 +223,7 @@ PROOFS = {
         "//test/qemu/faults:faults_qemu_4r_release",
         "//kernel/core/thread:core_thread_test",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T7": [
         "//kernel/core/thread:core_thread_lifecycle_table",
@@ -212,10 +231,12 @@ PROOFS = {
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_lives",
     ],
     "T8": [
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//test/qemu/threads:threads_qemu_4r_checked",
+        "//kernel/process:kernel_process_lives",
     ],
     "T9": [
         "//test/qemu/threads:threads_qemu_4r_checked",
@@ -235,6 +256,8 @@ PROOFS = {
         "//kernel/core/thread:core_thread_lifecycle_table",
         "//kernel/smp/park:smp_park_meet",
         "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//kernel/process:kernel_process_lives",
+        "//test/qemu/exact:exact_qemu_2d_checked",
     ],
     "T11": [
         "//test/qemu/threads:threads_qemu_4r_release",
@@ -252,11 +275,13 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/park:park_qemu_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K2": [
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_thousand",
         "//test/qemu/park:park_qemu_4r_release",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K3": [
         "//kernel/core/park:core_park_property",
@@ -268,11 +293,13 @@ PROOFS = {
         "//test/qemu/park:park_qemu_1d_checked",
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_test",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "K8": [
         "//test/qemu/park:park_qemu_1d_checked",
         "//kernel/core/cap:core_cap_table",
         "//kernel/core/park:core_park_test",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I1": [
         "//kernel/core/endpoint:core_endpoint_model",
@@ -284,10 +311,12 @@ PROOFS = {
         "//test/qemu/ipc:halfway_4r_release",
         "//test/qemu/many:many_4r_release",
         "//test/qemu/differential:differential",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I2": [
         "//kernel/core/endpoint:core_endpoint_table",
         "//test/qemu/ipc:ipc_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I3": [
         "//test/qemu/ipc:ipc_1d_checked",
@@ -308,10 +337,13 @@ PROOFS = {
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/many:many_4r_checked",
+        "//kernel/ops:kernel_ops_operations",
     ],
     "I7": [
         "//kernel/core/endpoint:core_endpoint_cases",
         "//test/qemu/ring:ring_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
+        "//test/qemu/exact:exact_qemu_1d_checked",
     ],
     "I8": [
         "//kernel/core/sched:core_sched_table",
@@ -348,6 +380,7 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_fairness",
         "//test/sim:test_sim_fairness",
         "//kernel/smp/rq:smp_rq_cost",
+        "//test/qemu/exact:exact_qemu_2d_checked",
     ],
     "S8": [
         "//kernel/smp/rq:smp_rq_owner",
@@ -364,6 +397,7 @@ PROOFS = {
         "//test/qemu/sched:sched_qemu_2d_checked",
         "//kernel/dispatch:kernel_dispatch_interleavings",
         "//test/qemu/sched:sched_qemu_4r_checked",
+        "//test/qemu/exact:exact_qemu_2d_checked",
     ],
     "S12": [
         "//kernel/smp/rq:smp_rq_fairness",
@@ -383,6 +417,10 @@ PROOFS = {
         "//kernel/core/sched:core_sched_test",
         "//kernel/core/sched:core_sched_table",
     ],
+    "S18": [
+        "//test/sim:test_sim_seeds",
+        "//test/qemu/accounts:accounts",
+    ],
     "S20": ["//test/sim:test_sim_speedup"],
     "S21": [
         "//test/sim:test_sim_fairness",
@@ -391,20 +429,46 @@ PROOFS = {
         "//test/qemu/sched:sched_qemu_4r_release",
     ],
     "M1": [
+        "//kernel/core/machine/topology:core_topology_test",
+        "//test/qemu/boot:cpus_beyond_all",
+        "//test/qemu/boot:cpus_over_limit_4r_release",
         "//test/qemu/sched:sched_many_32r",
         "//test/qemu/sched:sched_qemu_4r_release",
+    ],
+    "M2": [
+        "//kernel/core/machine/irq:core_irq_model",
+        "//kernel/core/machine/oneshot:core_oneshot_test",
+        "//test/qemu/boot:irq_4r_release",
+        "//test/qemu/boot:irq_no_apic_release",
+        "//test/qemu/boot:irq_pic_1d_checked",
+        "//test/qemu/boot:irq_pit_1d_release",
+        "//test/qemu/sched:sched_no_apic_1d_checked",
+    ],
+    "M3": [
+        "//kernel/core/machine/clock:core_clock_test",
+        "//test/qemu/boot:clock_1d_release",
+        "//test/qemu/boot:clock_4d_checked",
+        "//test/qemu/boot:clock_behind_4d",
+        "//test/qemu/boot:clock_fixed_4d",
+        "//test/qemu/boot:clock_million_2d",
+        "//test/qemu/boot:clock_race_4r_release",
+        "//test/qemu/boot:clock_skew_4d",
     ],
     "M4": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "M5": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
         "//test/qemu/threads:threads_qemu_1d_checked",
+        "//test/qemu/exact:exact_qemu_1d_checked",
     ],
     "M6": [
         "//kernel/core/tlb:core_tlb_exhaustive",
         "//kernel/core/tlb:core_tlb_return_to_user",
     ],
-    "M8": ["//test/qemu/sched:sched_qemu_1d_checked"],
+    "M8": [
+        "//test/sim:test_sim_fairness",
+        "//test/qemu/sched:sched_qemu_1d_checked",
+    ],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
@@ -423,6 +487,8 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/sched:sched_qemu_1d_checked",
+        "//kernel/ops:kernel_ops_operations",
+        "//test/qemu/exact:exact_qemu_1d_checked",
     ],
     "M13": [
         "//test/qemu/ring:ring_1d_checked",
@@ -613,12 +679,18 @@ PROOFS = {
         "//test/rules/house:unsafe_is_refused_in_a_core",
         "//test/rules/house:unsafe_needs_a_reason_in_arch",
     ],
-    # Q7 is open: the scheduler's driver is a host crate with models and a simulator; operations,
-    # processes and the reaper are not yet.
+    # Q7 is open: the driver has models and the simulator; operations, processes and the reaper are tested
+    # on the test machine, and the simulator does not run them.
     "Q8": [
         "//test/conformance:accepted",
         "//test/conformance:refusals_a_guest_test_alone",
         "//test/conformance:refusals_a_host_proof_alone",
         "//test/conformance:refusals_a_host_proof_of_a_crate_that_is_not_linked",
+    ],
+    "Q9": [
+        "//test/qemu/attacks:attacks_1d_checked",
+        "//test/qemu/attacks:attacks_1d_release",
+        "//test/qemu/attacks:attacks_4r_checked",
+        "//test/qemu/attacks:attacks_4r_release",
     ],
 }

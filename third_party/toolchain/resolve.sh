@@ -90,14 +90,19 @@ resolve_lock() {
   private_apt "$state" update >"$state/log" 2>&1 ||
     die "the index of suite $SUITE could not be fetched and verified ($(grep -E '^[EW]:' "$state/log" | tail -n 1))"
 
-  # rustc says which LLVM it is built on; the linker is the one of that LLVM.
-  if [[ " ${WANTED[*]} " == *' lld-* '* ]]; then
+  # rustc says which LLVM it is built on; linker and tools are those of that LLVM.
+  if [[ " ${WANTED[*]} " =~ \ (lld|llvm)-\*\  ]]; then
     while read -r address file size sum; do
       if [[ $file == libllvm[0-9]*_* ]]; then llvm=${file#libllvm} llvm=${llvm%%_*}; fi
     done < <(apt_closure "$state" rustc)
-    [[ -n $llvm ]] || die "rustc of suite $SUITE depends on no libllvm package, so the linker to go with it is unknown"
+    [[ -n $llvm ]] || die "rustc of suite $SUITE depends on no libllvm package, so the linker and the tools to go with it are unknown"
   fi
-  for name in "${WANTED[@]}"; do wanted+=("${name/#lld-\*/lld-$llvm}"); done
+  for name in "${WANTED[@]}"; do
+    case $name in
+      'lld-*' | 'llvm-*') wanted+=("${name/%\*/$llvm}") ;;
+      *) wanted+=("$name") ;;
+    esac
+  done
 
   apt_closure "$state" "${wanted[@]}" >"$state/closure"
   while read -r address file size sum; do

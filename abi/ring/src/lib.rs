@@ -1,6 +1,6 @@
 //! The ring between a thread and the kernel: both halves of the protocol.
 //!
-//! Not in here: what an operation does (`kernel/sys`), when a thread blocks, the memory itself
+//! Not in here: what an operation does (`kernel/ops`), when a thread blocks, the memory itself
 //! ([`Memory`] is a trait; the real one is `abi_sync::BlockMemory`). Compiles unchanged in the
 //! kernel, in user programs and on the host; allocates nothing, contains no `unsafe`.
 //!

@@ -2,7 +2,7 @@
 
 use crate::space::AddressSpace;
 use crate::stack::KernelStack;
-use kernel_arch::context::{self, Context, UserStart, WrongState};
+use kernel_arch::context::{self, Context, KernelStart, UserStart, WrongState};
 use spin::Mutex;
 
 /// A context with its kernel stack, or room for one.
@@ -11,13 +11,18 @@ pub struct UserContext {
     stack: Mutex<Option<KernelStack>>,
 }
 
-/// How a user thread starts: in which space, and where.
+/// How a thread starts.
 #[derive(Clone, Copy)]
-pub struct Start<'s> {
-    /// The space.
-    pub space: &'static AddressSpace,
-    /// The registers.
-    pub user: &'s UserStart,
+pub enum Start<'s> {
+    /// In user mode: in which space, and with which registers.
+    User {
+        /// The space.
+        space: &'static AddressSpace,
+        /// The registers.
+        user: &'s UserStart,
+    },
+    /// In a function of the kernel.
+    Kernel(KernelStart),
 }
 
 impl UserContext {
@@ -53,10 +58,16 @@ unsafe impl smp_ring::Context for UserContext {
     ) -> Result<(), (KernelStack, WrongState)> {
         let mut place = self.stack.lock();
         let top = stack.top();
-        let space = start.space.machine_space();
-        // SAFETY: the stack is whole and the thread's until `take_apart` has succeeded; a context that is
-        // refused has not touched it.
-        let prepared = unsafe { self.context.prepare(top, space, start.user) };
+        let prepared = match start {
+            Start::User { space, user } => {
+                let space = space.machine_space();
+                // SAFETY: the stack is whole and the thread's until `take_apart` has succeeded; a context
+                // that is refused has not touched it.
+                unsafe { self.context.prepare(top, space, user) }
+            }
+            // SAFETY: as above.
+            Start::Kernel(start) => unsafe { self.context.prepare_kernel(top, start) },
+        };
         if let Err(wrong) = prepared {
             return Err((stack, wrong));
         }

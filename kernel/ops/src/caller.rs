@@ -88,8 +88,9 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(mut completions) = self.thread.ops().home.completions()
             && let Some((ring, cq)) = completions.parts()
         {
-            // The thread is here and does not wait.
-            let _ = ring.kernel.post_words(cq, credit, outcome, words);
+            let posted = ring.kernel.post_words(cq, credit, outcome, words);
+            // Nobody is woken: the thread is here.
+            debug_assert!(posted.count > 0, "what was posted waits");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A thread that waits for one completion, with one SQE in its queue, has a short way for some operations
 //! ([`alone`]); every operation can take the general way ([`dispatch_and_wait`]). The walk of a CALL:
-//! [`cap_enter`] → `pass::run` reads one SQE → `pass::dispatch` → `ipc::call`.
+//! [`cap_enter`] → `pass::run` reads one SQE → `pass::carry_out` → `ipc::call`.
 
 use crate::caller::{Caller, Finish};
 use crate::machine::{Machine, OwnRing, Record, end};

@@ -130,6 +130,9 @@ impl<M: Machine> Message<'_, M> {
             }
             &Sender::Waiting { from, server, token } => {
                 let gone = Fault::Source(Status::Cancelled);
+                if self.m.plants(Defect::CopyAfterCancel) {
+                    self.m.linger();
+                }
                 let thread = self.m.thread(from.thread.slot).ok_or(gone)?;
                 // The ring is there while its lock is held, and so is its process.
                 let held = thread.ops().completions_of(from.thread.generation).ok_or(gone)?;

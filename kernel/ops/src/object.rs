@@ -15,7 +15,7 @@ use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, Status};
 use alloc::boxed::Box;
 use core_cap::{Cap, Released};
-use core_endpoint::Load;
+use core_endpoint::{DrainVerdict, Load};
 use kernel_dispatch::preemption_point;
 use schema_wire::{Exception, Served};
 use smp_pending::Target;
@@ -98,16 +98,17 @@ impl<M: Machine> Calling<'_, M> {
         Err(NoSleep::System)
     }
 
-    /// A facet of an endpoint with `badge`, in the caller's table; `None` without a slot or a grant.
+    /// A facet of an endpoint with `badge`, in the caller's table; `None` without a slot or a grant, or if the
+    /// endpoint is gone.
     pub fn mint(&mut self, of: FacetOf, badge: u64) -> Option<CapSlot> {
         let Caller { m, ring, .. } = self.caller;
-        let server = m.process(of.process.slot)?;
-        let grant = server.service.lock().as_mut()?.mint(of.endpoint, badge)?;
+        let grant = service_of(m, of.process).ok()?.as_mut()?.mint(of.endpoint, badge)?;
         let facet = Cap { object: Object::Facet(of), badge, grant };
         let slot =
             ring.shared.process.caps.lock().as_mut().and_then(|table| table.insert(facet).ok());
         if slot.is_none()
-            && let Some(service) = server.service.lock().as_mut()
+            && let Ok(mut guard) = service_of(m, of.process)
+            && let Some(service) = guard.as_mut()
         {
             service.unmint(of.endpoint, badge);
         }
@@ -116,15 +117,14 @@ impl<M: Machine> Calling<'_, M> {
 
     /// Makes every facet of an endpoint with `badge` stale; how many were made.
     pub fn revoke(&mut self, of: FacetOf, badge: u64) -> u32 {
-        let Some(server) = self.caller.m.process(of.process.slot) else { return 0 };
-        server.service.lock().as_mut().map_or(0, |service| service.revoke(of.endpoint, badge))
+        let Ok(mut guard) = service_of(self.caller.m, of.process) else { return 0 };
+        guard.as_mut().map_or(0, |service| service.revoke(of.endpoint, badge))
     }
 
     /// How full an endpoint is.
     pub fn load(&self, of: FacetOf) -> Option<Load> {
-        let server = self.caller.m.process(of.process.slot)?;
-        let service = server.service.lock();
-        service.as_ref()?.calls.load(of.endpoint)
+        let guard = service_of(self.caller.m, of.process).ok()?;
+        guard.as_ref()?.calls.load(of.endpoint)
     }
 }
 
@@ -286,13 +286,27 @@ pub fn released<M: Objects>(
     }
 }
 
+/// Parties of a closed endpoint that are told between two preemption points: as many as fit a section of kernel
+/// code (`section`), each with a completion and a wake.
+const ENDS_PER_PREEMPTION_POINT: u32 = 8;
+
 /// The receiving side of an endpoint was released: what waits at it ends.
 fn close<M: Machine>(m: M, of: FacetOf) {
-    if let Ok(mut guard) = service_of(m, of.process)
-        && let Some(service) = guard.as_mut()
-    {
-        // Not found: it was closed before, and nothing waits.
-        let closed = service.calls.close(of.endpoint, |ended| complete_ended(m, ended));
-        debug_assert!(closed.is_ok() || service.calls.load(of.endpoint).is_none());
+    let begun = service_of(m, of.process).and_then(|mut guard| {
+        let service = guard.as_mut().ok_or(Status::Disconnected)?;
+        service.calls.begin_close(of.endpoint).map_err(|_| Status::NotFound)
+    });
+    // Not found: it was closed before, by whoever is at it.
+    let Ok(closed) = begun else { return };
+    loop {
+        let Ok(mut guard) = service_of(m, of.process) else { return };
+        let Some(service) = guard.as_mut() else { return };
+        let ended = |ended| complete_ended(m, ended);
+        let verdict = service.calls.end_waiting(&closed, ENDS_PER_PREEMPTION_POINT, ended);
+        drop(guard);
+        if verdict == DrainVerdict::Done {
+            return;
+        }
+        preemption_point(m);
     }
 }

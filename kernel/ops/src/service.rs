@@ -67,24 +67,40 @@ impl Service {
         self.facets.try_reserve(1).ok()?;
         let grant = self.grants.open().ok()?;
         try_push(&mut self.facets, Facet { endpoint, badge, grant, minted: 1 }).ok()?;
+        self.calls.set_shared(endpoint, self.is_shared(endpoint));
         Some(grant)
     }
 
-    /// Takes back one [`mint`](Self::mint) whose facet found no slot.
+    /// Takes back one [`mint`](Self::mint) whose facet found no slot; with the last one its grant goes.
     pub fn unmint(&mut self, endpoint: EndpointKey, badge: u64) {
-        if let Some(facet) = self.facets.iter_mut().find(|facet| facet.is(endpoint, badge)) {
-            facet.minted = facet.minted.saturating_sub(1);
+        let at = self.facets.iter().position(|facet| facet.is(endpoint, badge));
+        let Some(at) = at else { return };
+        let Some(facet) = self.facets.get_mut(at) else { return };
+        facet.minted = facet.minted.saturating_sub(1);
+        if facet.minted == 0 {
+            self.remove(at);
         }
+    }
+
+    /// Takes the facets at a position out of the list and makes them stale; how many were made.
+    fn remove(&mut self, at: usize) -> u32 {
+        let facet = self.facets.swap_remove(at);
+        // It was opened and never revoked, or it would not be in the list.
+        let revoked = self.grants.revoke(facet.grant);
+        debug_assert!(revoked.is_ok(), "a facet's grant is open as long as the facet is listed");
+        self.calls.set_shared(facet.endpoint, self.is_shared(facet.endpoint));
+        facet.minted
+    }
+
+    /// Whether facets of `endpoint` have more than one badge.
+    fn is_shared(&self, endpoint: EndpointKey) -> bool {
+        let mut badges = self.facets.iter().filter(|facet| facet.endpoint == endpoint);
+        badges.next().is_some() && badges.next().is_some()
     }
 
     /// Makes every facet of `endpoint` with `badge` stale; how many were made.
     pub fn revoke(&mut self, endpoint: EndpointKey, badge: u64) -> u32 {
         let at = self.facets.iter().position(|facet| facet.is(endpoint, badge));
-        let Some(at) = at else { return 0 };
-        let facet = self.facets.swap_remove(at);
-        // It was opened and never revoked, or it would not be in the list.
-        let revoked = self.grants.revoke(facet.grant);
-        debug_assert!(revoked.is_ok(), "a facet's grant is open as long as the facet is listed");
-        facet.minted
+        at.map_or(0, |at| self.remove(at))
     }
 }

@@ -1,13 +1,34 @@
-//! A thread or a process is told to end.
+//! The end of threads and processes: they are told to end, and what is left of them is taken apart.
+//!
+//! A thread comes to the reaper when its last CPU is off its stack ([`reap`]), a process when its last thread
+//! has been taken apart. The reaper is a thread of the kernel's own, with a weight and an account like any
+//! other ([`run_reaper`]): it does a bounded piece of the work between two preemption points, on whatever CPU
+//! the scheduler gives it, so that neither a large process nor many threads keep anybody from running, and
+//! nobody is billed for the end of another. Decided in ADR 232.
+//!
+//! The order for a thread: its pending operations are claimed from whatever they wait for; what it was
+//! serving ends; its ring and stack are taken; its process lets go of it; its joiner completes. For a
+//! process: capabilities, calls, memory, the record.
 
+use crate::join::{self, recycle};
 use crate::machine::{Machine, process_of};
-use crate::process::Process;
+use crate::process::{Process, SpareRing};
+use crate::remains::Stage;
 use crate::thread::Thread;
+use abi_sync::atomic::Ordering;
+use core_cap::DrainVerdict;
+use core_thread::{ResumeVerdict, ThreadKey, WaitVerdict};
 use kernel_dispatch::{self as dispatch, Here, preemption_point};
+use kernel_ops::complete::complete_ended;
+use kernel_ops::machine::{Defect, Own};
+use kernel_ops::party::{Fit, Party};
+use kernel_ops::{cancel, deadlines, object};
+use smp_ipi::Requests;
+use smp_pending::Target;
 
-/// Thread records looked at between two preemption points: as many as fit a section of kernel code
-/// (`section`) if all of them are the process's and most of those only have to be marked.
-const RECORDS_PER_PREEMPTION_POINT: usize = 256;
+/// Threads killed between two preemption points: as many as fit a section of kernel code (`section`), each with
+/// a queue and an interrupt.
+const KILLS_PER_PREEMPTION_POINT: usize = 8;
 
 /// Ends a process with `code`: every thread but the caller is killed. Whoever closes it first decides the
 /// code.
@@ -15,18 +36,22 @@ pub fn close<M: Machine>(m: M, process: &'static Process<M>, code: i64) {
     if !process.close(code) {
         return;
     }
+    let records = m.records();
+    // A thread that closes its own process ends by itself.
     let me = Here::now(m).current().map(Thread::slot);
-    for (n, thread) in m.records().threads().iter().enumerate() {
-        if n.is_multiple_of(RECORDS_PER_PREEMPTION_POINT) {
-            preemption_point(m);
+    loop {
+        let mut names = [const { None }; KILLS_PER_PREEMPTION_POINT];
+        let count = process.next_to_kill(&mut names, |slot| records.thread(slot));
+        for (thread, key) in names.into_iter().flatten() {
+            if Some(thread.slot()) != me {
+                // By its name: a record that is another's by now is not hit.
+                dispatch::kill(m, thread, key.generation);
+            }
         }
-        // Its name before whose it is: a record that is another process's by the time it is asked
-        // has another name by then, and the kill of this one finds nobody.
-        let key = thread.key();
-        // A thread that closes its own process ends by itself.
-        if thread.ops.process_slot() == process.slot() && Some(thread.slot()) != me {
-            dispatch::kill(m, thread, key.generation);
+        if count < KILLS_PER_PREEMPTION_POINT {
+            return;
         }
+        preemption_point(m);
     }
 }
 
@@ -41,4 +66,263 @@ pub fn exit_process<M: Machine>(m: M, thread: &'static Thread<M>, code: i64) -> 
     thread.set_exit_code(code);
     close(m, process_of(m, thread), code);
     kernel_ops::machine::end(m, thread)
+}
+
+// A step is one section of kernel code (`section`): each of these is as many as fit.
+/// Pending operations claimed in one step.
+const OPERATIONS_PER_STEP: usize = 4;
+/// Capability slots or call records looked at in one step.
+const SLOTS_PER_STEP: u32 = 8;
+/// Frames given back in one step.
+const FRAMES_PER_STEP: u64 = 24;
+
+/// Whether something is to be taken apart.
+#[inline]
+pub fn has_work<M: Machine>(m: M) -> bool {
+    m.records().remains.has_work()
+}
+
+fn ask_for_a_step<M: Machine>(m: M) {
+    let here = Here::now(m);
+    dispatch::request(m, &here, here.id(), Requests::REAP);
+}
+
+/// Hands a thread over that is dead and off every stack.
+pub fn reap<M: Machine>(m: M, thread: &'static Thread<M>) {
+    let records = m.records();
+    records.remains.add_thread(thread, |slot| records.thread(slot));
+    ask_for_a_step(m);
+}
+
+/// Hands a process over whose last thread has left.
+pub fn reap_process<M: Machine>(m: M, process: &'static Process<M>, code: i64) {
+    process.set_exit_code(code);
+    let records = m.records();
+    records.remains.add_process(process, |slot| records.process(slot));
+    ask_for_a_step(m);
+}
+
+/// Wakes the reaper if it waits and there is something to do. For whoever serves [`Requests::REAP`].
+pub fn wake_reaper<M: Machine>(m: M) {
+    let records = m.records();
+    if !records.remains.has_work() {
+        return;
+    }
+    if let Some(reaper) = records.reaper() {
+        let word = reaper.state.observe();
+        if word.is_waiting() {
+            dispatch::wake(m, reaper, word.generation(), word.ticket(), false);
+        }
+    }
+}
+
+/// What the reaper does, for good.
+pub fn run_reaper<M: Machine>(m: M, me: &'static Thread<M>) -> ! {
+    loop {
+        while has_work(m) {
+            if step(m) == Progress::Blocked {
+                dispatch::yield_cpu(m, Here::now(m), me);
+            }
+            preemption_point(m);
+        }
+        match me.state.begin_wait() {
+            Ok(WaitVerdict::AboutToWait(_)) => {}
+            Ok(WaitVerdict::Die) | Err(_) => m.defect("the reaper was killed"),
+        }
+        // After the announcement: who adds something now sees it.
+        if !has_work(m) {
+            dispatch::block(m, me);
+        } else if me.state.cancel_wait() != Ok(ResumeVerdict::Resume) {
+            m.defect("the reaper was killed");
+        }
+    }
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// Something was done.
+    Made,
+    /// Another CPU has to finish something first.
+    Blocked,
+}
+
+/// Does one piece of the work.
+fn step<M: Machine>(m: M) -> Progress {
+    let records = m.records();
+    match records.thread(records.remains.first_thread()) {
+        Some(thread) => take_thread_apart(m, thread),
+        None => {
+            continue_process(m);
+            Progress::Made
+        }
+    }
+}
+
+/// One piece of a thread's end.
+fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
+    let key = thread.key();
+    let process = process_of(m, thread);
+    let remains = &m.records().remains;
+    if !remains.is_claimed(thread.slot()) {
+        match claim_operations(m, thread, key) {
+            Claimed::All => {}
+            Claimed::Some => return Progress::Made,
+            Claimed::OneIsAnothers => return Progress::Blocked,
+        }
+        deadlines::stop_all_of(m, thread.slot());
+        remains.set_claimed(thread.slot());
+        return Progress::Made;
+    }
+    if stop_serving(m, process, key) == core_endpoint::DrainVerdict::More {
+        return Progress::Made;
+    }
+    let Ok(left) = thread.ops.home.retire() else { m.defect("a dead thread is on a stack") };
+    remains.unlist_thread(thread);
+    drop(left.stack);
+    if let Some((memory, Own { cells, .. })) = left.ring {
+        let number = thread.ring_number.load(Ordering::Relaxed);
+        process.give_ring(SpareRing { number, memory, cells });
+    }
+    let code = thread.exit_code();
+    // Before a join can say that the thread is gone: who joins it leaves after it. Should this end the
+    // process, that is another step.
+    process.pay(thread.take_account());
+    process.unlink(thread, |slot| m.records().thread(slot));
+    if let Some(code) = process.leave(m, code) {
+        reap_process(m, process, code);
+    }
+    let mut life = thread.lifecycle.lock();
+    let Some(lifecycle) = life.as_mut() else { m.defect("a thread without a lifecycle") };
+    let Ok(verdict) = lifecycle.exit(code) else { m.defect("a thread exited twice") };
+    let is_over = lifecycle.is_over();
+    if is_over {
+        *life = None;
+    }
+    drop(life);
+    if verdict.ends_charge {
+        process.discharge(m);
+    }
+    if let Some(joiner) = verdict.complete {
+        join::complete(m, joiner, code);
+    }
+    if is_over {
+        recycle(m, m.records(), thread, key);
+    }
+    remains.end_job();
+    Progress::Made
+}
+
+/// How far the claims of a thread's operations have got.
+enum Claimed {
+    /// None is left.
+    All,
+    /// There are more.
+    Some,
+    /// Another CPU has one and completes it any moment.
+    OneIsAnothers,
+}
+
+/// Claims some of a thread's pending operations.
+fn claim_operations<M: Machine>(m: M, thread: &'static Thread<M>, key: ThreadKey) -> Claimed {
+    for _ in 0..OPERATIONS_PER_STEP {
+        let Some(held) = thread.ops.completions_of(key.generation) else { return Claimed::All };
+        let Some((index, target)) =
+            held.ring().shared.cells.busy(0).next().map(|(index, cell)| (index, cell.target()))
+        else {
+            return Claimed::All;
+        };
+        drop(held);
+        let party = Party { thread: key, cell: index, room: Fit::NONE };
+        let is_ours = cancel::claim(m, thread, party, target);
+        if !is_ours && target == Target::Park {
+            // Whoever has claimed the wait completes it any moment, by the thread's record alone.
+            return Claimed::OneIsAnothers;
+        }
+        // Whoever has it instead finds the cell given back, and nobody to tell.
+        let Some(held) = thread.ops.completions_of(key.generation) else { return Claimed::All };
+        let ring = held.ring();
+        if let Some(cell) = ring.shared.cells.get(index) {
+            if !is_ours && target == Target::Sleep && cell.timer().is_some() {
+                ring.shared.process.sleep_ended(m);
+            }
+            deadlines::settle(m, cell);
+        }
+        ring.shared.cells.drop_with_ring(index);
+    }
+    Claimed::Some
+}
+
+/// Some of the calls a thread was serving end, and of its receives.
+fn stop_serving<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+    key: ThreadKey,
+) -> core_endpoint::DrainVerdict {
+    let mut service = process.ops.service.lock();
+    match service.as_mut() {
+        Some(service) if !m.plants(Defect::ServesOn) => {
+            let is_its = |party: &Party| party.thread == key;
+            let ended = |ended| complete_ended(m, ended);
+            service.calls.end_some_of(SLOTS_PER_STEP, is_its, ended)
+        }
+        _ => core_endpoint::DrainVerdict::Done,
+    }
+}
+
+/// One piece of a process's end.
+fn continue_process<M: Machine>(m: M) {
+    let remains = &m.records().remains;
+    let (slot, stage) = remains.first_process();
+    let Some(process) = m.records().process(slot) else { return };
+    let next = match stage {
+        Stage::Capabilities => drain_capabilities(m, process),
+        Stage::Calls => drain_calls(m, process),
+        Stage::Memory => free_memory(m, process),
+        Stage::Record => {
+            remains.unlist_process(process);
+            m.process_reaped(process);
+            return remains.end_job();
+        }
+    };
+    remains.set_stage(next);
+}
+
+fn drain_capabilities<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
+    let mut gone = [const { None }; SLOTS_PER_STEP as usize];
+    let verdict = {
+        let mut caps = process.ops.caps.lock();
+        let Some(table) = caps.as_mut() else { return Stage::Calls };
+        table.close();
+        let mut places = gone.iter_mut();
+        table.drain(SLOTS_PER_STEP, |released| {
+            if let Some(place) = places.next() {
+                *place = Some(released);
+            }
+        })
+    };
+    for released in gone.into_iter().flatten() {
+        object::released(m, &process.ops, released);
+    }
+    match verdict {
+        DrainVerdict::More => Stage::Capabilities,
+        DrainVerdict::Done => Stage::Calls,
+    }
+}
+
+fn drain_calls<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
+    let mut service = process.ops.service.lock();
+    let Some(service) = service.as_mut() else { return Stage::Memory };
+    service.calls.shut();
+    match service.calls.drain(SLOTS_PER_STEP, |ended| complete_ended(m, ended)) {
+        core_endpoint::DrainVerdict::More => Stage::Calls,
+        core_endpoint::DrainVerdict::Done => Stage::Memory,
+    }
+}
+
+fn free_memory<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
+    if process.drop_a_ring() {
+        return Stage::Memory;
+    }
+    if m.free_memory(&process.ops.space, FRAMES_PER_STEP) { Stage::Record } else { Stage::Memory }
 }

@@ -23,15 +23,18 @@ pub fn join<M: Machine>(
     let target = m.records().thread_named(thread).ok_or(JoinError::Detached)?;
     let joined = Target::Join { thread: thread.to_bits() };
     let Some(party) = calling.keep(joined) else { return Err(JoinError::SecondWaiter) };
-    let verdict = match target.lifecycle.lock().as_mut() {
-        Some(lifecycle) => lifecycle.join(joiner(party)),
-        None => Err(JoinError::Detached),
+    // All under the lock: the record may be another thread's before it is taken, and after.
+    let mut life = target.lifecycle.lock();
+    let (verdict, process) = match life.as_mut().filter(|life| life.is(thread)) {
+        Some(lifecycle) => (lifecycle.join(joiner(party)), Some(process_of(m, target))),
+        None => (Err(JoinError::Detached), None),
     };
+    drop(life);
     if verdict != Ok(JoinVerdict::Pending) {
         calling.unkeep(party);
     }
-    if let Ok(JoinVerdict::Done { .. }) = verdict {
-        process_of(m, target).discharge(m);
+    if let (Ok(JoinVerdict::Done { .. }), Some(process)) = (verdict, process) {
+        process.discharge(m);
     }
     verdict
 }
@@ -39,7 +42,7 @@ pub fn join<M: Machine>(
 /// What a thread exited with, if it has.
 pub fn exit_code<M: Machine>(m: M, thread: ThreadKey) -> Result<Option<i64>, JoinError> {
     let target = m.records().thread_named(thread).ok_or(JoinError::Detached)?;
-    match target.lifecycle.lock().as_ref() {
+    match target.lifecycle.lock().as_ref().filter(|life| life.is(thread)) {
         Some(lifecycle) => lifecycle.exit_code(),
         None => Err(JoinError::Detached),
     }
@@ -64,24 +67,28 @@ pub(crate) fn complete<M: Machine>(m: M, joiner: Joiner, code: i64) {
 /// Claims a pending join for its cancel or end.
 pub fn give_up<M: Machine>(m: M, joined: ThreadKey, party: Party) -> bool {
     let Some(target) = m.records().thread_named(joined) else { return false };
-    target.lifecycle.lock().as_mut().is_some_and(|life| life.cancel_join(joiner(party)).is_ok())
+    let mut life = target.lifecycle.lock();
+    let life = life.as_mut().filter(|life| life.is(joined));
+    life.is_some_and(|life| life.cancel_join(joiner(party)).is_ok())
 }
 
 /// A handle left its slot.
 pub fn handle_released<M: Machine>(m: M, key: ThreadKey) {
     let Some(thread) = m.records().thread_named(key) else { return };
     let mut life = thread.lifecycle.lock();
-    let Some(lifecycle) = life.as_mut() else { return };
+    let Some(lifecycle) = life.as_mut().filter(|life| life.is(key)) else { return };
     let Ok(verdict) = lifecycle.release_handle() else {
         m.defect("a thread has fewer handles than were released");
     };
     let is_over = lifecycle.is_over();
+    // Under the lock: without its lifecycle the record may be another thread's.
+    let process = process_of(m, thread);
     if is_over {
         *life = None;
     }
     drop(life);
     if verdict.ends_charge {
-        process_of(m, thread).discharge(m);
+        process.discharge(m);
     }
     if is_over {
         recycle(m, m.records(), thread, key);

@@ -8,8 +8,8 @@
 //!
 //! * `thread.rs`, `process.rs`: the records. `records.rs`: the tables of them. `remains.rs`: what waits to be
 //!   taken apart. `machine.rs`: what a machine owes.
-//! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: a thread or a
-//!   process is told to end. `reaper.rs`: what is left is taken apart, in steps.
+//! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
+//!   threads and processes, and the reaper.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
@@ -18,7 +18,6 @@ pub mod end;
 pub mod join;
 pub mod machine;
 pub mod process;
-pub mod reaper;
 pub mod records;
 pub mod remains;
 pub mod spawn;

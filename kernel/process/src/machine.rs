@@ -78,6 +78,12 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
         user: &'s mut Self::UserStart,
         place: Place,
     ) -> <Self::Context as Context>::Start<'s>;
+    /// How the context of the thread starts that takes apart what ended: in
+    /// [`run_reaper`](crate::end::run_reaper).
+    fn reaper_start(
+        self,
+        thread: &'static Thread<Self>,
+    ) -> <Self::Context as Context>::Start<'static>;
     /// Frees about `frames` frames of a process without threads; whether that was the last of them.
     fn free_memory(self, space: &'static Self::Space, frames: u64) -> bool;
     /// Nothing of a process is left but its record, which is to be vacated.

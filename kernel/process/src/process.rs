@@ -1,15 +1,16 @@
 //! A process's record: its threads' count, its rings, its account, its end.
 
-use crate::thread::NONE;
+use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
 use alloc::vec::Vec;
 use core_elf::Guards;
 use core_fallible::try_push;
 use core_manifest::{Name, Profile};
-use core_thread::{CloseVerdict, LeaveVerdict, Roster};
+use core_sched_policy::Weight;
+use core_thread::{CloseVerdict, LeaveVerdict, Roster, ThreadKey};
 use kernel_ops::capability::{CapTable, ProcessKey};
-use kernel_ops::machine::ProcessPart;
+use kernel_ops::machine::{Pending, ProcessPart};
 use kernel_ops::object::Objects;
 use kernel_ops::service::Service;
 use smp_lock::{LockClass, TicketLock};
@@ -30,7 +31,6 @@ pub struct Process<M: Objects> {
 }
 
 /// Its threads and what they share, under one lock.
-#[derive(Debug)]
 pub struct Members<M: Objects> {
     /// How many live, and how it ends.
     pub roster: Roster,
@@ -44,10 +44,16 @@ pub struct Members<M: Objects> {
     pub is_essential: bool,
     /// The guards below its stacks.
     pub guards: Guards,
-    /// Rings that threads have left, with their place in the arena.
-    rings: Vec<(u32, M::RingMemory)>,
+    /// Rings that threads have left.
+    rings: Vec<SpareRing<M>>,
     /// The first place of the arena that never held a ring.
     next_ring: u32,
+    /// What its threads weigh.
+    weight: Weight,
+    /// The first of its threads.
+    first_thread: u32,
+    /// The next of its threads to be killed, once it is closed.
+    next_to_kill: u32,
 }
 
 /// What a process is made with.
@@ -56,6 +62,8 @@ pub struct NewProcess<M: Objects> {
     pub name: Name,
     /// What it may use.
     pub profile: Profile,
+    /// What its threads weigh.
+    pub weight: Weight,
     /// The system ends with it.
     pub is_essential: bool,
     /// Its table, empty.
@@ -82,7 +90,7 @@ pub enum SpawnError {
 }
 
 impl<M: Objects> Members<M> {
-    fn new(profile: Profile, name: Name, is_essential: bool) -> Self {
+    fn new(profile: Profile, weight: Weight, name: Name, is_essential: bool) -> Self {
         Self {
             roster: Roster::new(),
             charged: 0,
@@ -92,6 +100,9 @@ impl<M: Objects> Members<M> {
             guards: Guards::new(),
             rings: Vec::new(),
             next_ring: 0,
+            weight,
+            first_thread: NONE,
+            next_to_kill: NONE,
         }
     }
 
@@ -101,10 +112,20 @@ impl<M: Objects> Members<M> {
     }
 }
 
+/// A ring without a thread.
+pub(crate) struct SpareRing<M: Objects> {
+    /// Its place in the arena.
+    pub number: u32,
+    /// Its memory.
+    pub memory: M::RingMemory,
+    /// Room for its pending operations, all of it free.
+    pub cells: Pending,
+}
+
 /// A place of the ring arena for a new thread.
-pub(crate) enum RingPlace<R> {
+pub(crate) enum RingPlace<M: Objects> {
     /// One that a thread has left, with its memory.
-    Used(u32, R),
+    Used(SpareRing<M>),
     /// One that never held a ring.
     New(u32),
 }
@@ -116,7 +137,7 @@ impl<M: Objects> Process<M> {
             ops: ProcessPart::new(space),
             members: TicketLock::with_class(
                 LockClass::Members,
-                Members::new(Profile::NONE, Name::new(""), false),
+                Members::new(Profile::NONE, Weight::DEFAULT, Name::new(""), false),
             ),
             capset: AtomicU64::new(0),
             exit_code: AtomicU64::new(0),
@@ -129,7 +150,7 @@ impl<M: Objects> Process<M> {
     pub(crate) fn begin(&self, new: NewProcess<M>) {
         self.capset.store(0, Ordering::Relaxed);
         self.cpu_time_ns.store(0, Ordering::Relaxed);
-        *self.members.lock() = Members::new(new.profile, new.name, new.is_essential);
+        *self.members.lock() = Members::new(new.profile, new.weight, new.name, new.is_essential);
         *self.ops.caps.lock() = Some(new.caps);
         *self.ops.service.lock() = new.service;
     }
@@ -224,16 +245,79 @@ impl<M: Objects> Process<M> {
         self.members.lock().roster.is_closed()
     }
 
+    /// What its threads weigh.
+    pub fn weight(&self) -> Weight {
+        self.members.lock().weight
+    }
+
     /// Admits no thread from now on; `false` if it was so before. Whoever closes it first decides the code.
     pub(crate) fn close(&self, code: i64) -> bool {
-        self.members.lock().roster.close(code) != CloseVerdict::Already
+        let mut members = self.members.lock();
+        members.next_to_kill = members.first_thread;
+        members.roster.close(code) != CloseVerdict::Already
+    }
+
+    /// A thread is one of its own from now on; whether the process is closed, and the thread to be killed by
+    /// who made it. `record` finds other threads.
+    pub(crate) fn link(
+        &self,
+        thread: &Thread<M>,
+        record: impl Fn(u32) -> Option<&'static Thread<M>>,
+    ) -> bool {
+        let mut members = self.members.lock();
+        let first = members.first_thread;
+        thread.sibling_before.store(NONE, Ordering::Relaxed);
+        thread.sibling_after.store(first, Ordering::Relaxed);
+        if let Some(first) = record(first) {
+            first.sibling_before.store(thread.slot(), Ordering::Relaxed);
+        }
+        members.first_thread = thread.slot();
+        members.roster.is_closed()
+    }
+
+    /// A thread is one of its own no longer.
+    pub(crate) fn unlink(
+        &self,
+        thread: &Thread<M>,
+        record: impl Fn(u32) -> Option<&'static Thread<M>>,
+    ) {
+        let mut members = self.members.lock();
+        let before = thread.sibling_before.load(Ordering::Relaxed);
+        let after = thread.sibling_after.load(Ordering::Relaxed);
+        match record(before) {
+            Some(before) => before.sibling_after.store(after, Ordering::Relaxed),
+            None => members.first_thread = after,
+        }
+        if let Some(after) = record(after) {
+            after.sibling_before.store(before, Ordering::Relaxed);
+        }
+        if members.next_to_kill == thread.slot() {
+            members.next_to_kill = after;
+        }
+    }
+
+    /// Fills `names` with those of the threads that are to be killed next; how many there were.
+    pub(crate) fn next_to_kill(
+        &self,
+        names: &mut [Option<(&'static Thread<M>, ThreadKey)>],
+        record: impl Fn(u32) -> Option<&'static Thread<M>>,
+    ) -> usize {
+        let mut members = self.members.lock();
+        let mut count = 0;
+        for place in names {
+            let Some(thread) = record(members.next_to_kill) else { break };
+            *place = Some((thread, thread.key()));
+            members.next_to_kill = thread.sibling_after.load(Ordering::Relaxed);
+            count += 1;
+        }
+        count
     }
 
     /// A place in the ring arena for a new thread; `None` if there is no memory to remember it by.
-    pub(crate) fn take_ring_place(&self) -> Option<RingPlace<M::RingMemory>> {
+    pub(crate) fn take_ring_place(&self) -> Option<RingPlace<M>> {
         let mut members = self.members.lock();
-        if let Some((number, memory)) = members.rings.pop() {
-            return Some(RingPlace::Used(number, memory));
+        if let Some(spare) = members.rings.pop() {
+            return Some(RingPlace::Used(spare));
         }
         let number = members.next_ring;
         members.rings.try_reserve(1).ok()?;
@@ -242,16 +326,16 @@ impl<M: Objects> Process<M> {
     }
 
     /// Keeps a ring for the next thread.
-    pub(crate) fn give_ring(&self, number: u32, memory: M::RingMemory) {
+    pub(crate) fn give_ring(&self, ring: SpareRing<M>) {
         let mut members = self.members.lock();
         // Without memory to remember it by, the place stays unused until the process ends.
-        if try_push(&mut members.rings, (number, memory)).is_err() {}
+        if try_push(&mut members.rings, ring).is_err() {}
     }
 
-    /// Lets go of every ring that no thread uses.
-    pub(crate) fn drop_rings(&self) {
-        let rings = core::mem::take(&mut self.members.lock().rings);
-        drop(rings);
+    /// Lets go of a ring that no thread uses; `false` if there is none.
+    pub(crate) fn drop_a_ring(&self) -> bool {
+        let ring = self.members.lock().rings.pop();
+        ring.is_some()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::process::{NewProcess, Process};
 use crate::remains::Remains;
 use crate::thread::Thread;
 use abi_sync::atomic::{AtomicU64, Ordering};
-use abi_sync::{OnceSlice, const_fn};
+use abi_sync::{AtomicRef, OnceSlice, const_fn};
 use core_thread::ThreadKey;
 use kernel_ops::object::Objects;
 use smp_lock::{LockClass, TicketLock};
@@ -19,6 +19,8 @@ pub struct Records<M: Objects> {
     processes: OnceSlice<Process<M>>,
     /// What waits to be taken apart.
     pub remains: Remains,
+    /// The thread that takes it apart.
+    pub(crate) reaper: AtomicRef<Thread<M>>,
     /// The first free thread record.
     free: TicketLock<u32>,
     /// Numbers address spaces for park keys.
@@ -33,6 +35,7 @@ impl<M: Objects> Records<M> {
                 threads: OnceSlice::new(),
                 processes: OnceSlice::new(),
                 remains: Remains::new(),
+                reaper: AtomicRef::new(),
                 free: TicketLock::with_class(LockClass::Global, 0),
                 next_identity: AtomicU64::new(1),
             }
@@ -81,6 +84,11 @@ impl<M: Objects> Records<M> {
             free.find(|(slot, process)| process.ops.begin(*slot, identity, sleeps))?;
         process.begin(new);
         Some(process)
+    }
+
+    /// The thread that takes apart what ended, once it has begun; its account is its own.
+    pub fn reaper(&self) -> Option<&'static Thread<M>> {
+        self.reaper.get()
     }
 
     /// Takes a free thread record.

@@ -4,7 +4,7 @@
 
 use crate::process::Process;
 use crate::thread::{NONE, Thread};
-use abi_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use abi_sync::atomic::{AtomicU32, Ordering};
 use abi_sync::const_fn;
 use kernel_ops::object::Objects;
 use smp_lock::{LockClass, TicketLock};
@@ -30,8 +30,6 @@ pub struct Remains {
     claimed: AtomicU32,
     /// How many threads and processes are to be taken apart.
     jobs: AtomicU32,
-    /// A CPU is at it.
-    is_busy: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -80,7 +78,6 @@ impl Remains {
                 lists: TicketLock::with_class(LockClass::Reaper, lists),
                 claimed: AtomicU32::new(NONE),
                 jobs: AtomicU32::new(0),
-                is_busy: AtomicBool::new(false),
             }
         }
     }
@@ -89,17 +86,6 @@ impl Remains {
     #[inline]
     pub fn has_work(&self) -> bool {
         self.jobs.load(Ordering::Relaxed) != 0
-    }
-
-    /// Lets one CPU at a time work at it.
-    pub(crate) fn begin_step(&self) -> bool {
-        // Acquire, pairs with the release in `end_step`: what the last one did is seen.
-        !self.is_busy.swap(true, Ordering::Acquire)
-    }
-
-    /// The step is over.
-    pub(crate) fn end_step(&self) {
-        self.is_busy.store(false, Ordering::Release);
     }
 
     /// Adds a dead thread.

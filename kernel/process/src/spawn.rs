@@ -1,14 +1,12 @@
 //! A thread begins.
 
+use crate::end;
 use crate::join;
 use crate::machine::{Machine, Place, Stack, process_of};
-use crate::process::{Process, RingPlace, SpawnError};
-use crate::reaper;
+use crate::process::{Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::Thread;
-use abi_ring::Memory;
 use abi_sync::atomic::AtomicU64;
 use abi_types::{CapSlot, RingBlock};
-use alloc::vec::Vec;
 use core_cap::Cap;
 use core_fallible::{OutOfMemory, try_collect};
 use core_sched::CpuId;
@@ -16,7 +14,7 @@ use core_sched_policy::{LatencyClass, Share, Weight};
 use core_thread::{Lifecycle, ThreadKey};
 use kernel_dispatch::{self as dispatch, preemption_point};
 use kernel_ops::capability::Object;
-use kernel_ops::machine::{Defect, Own};
+use kernel_ops::machine::{Defect, Own, Pending};
 use kernel_ops::object::Calling;
 use smp_pending::{Cell, Cells};
 use smp_ring::{NewRing, Refused};
@@ -25,52 +23,46 @@ use smp_rq::lock_home_by;
 /// What a thread is made of, before it is one.
 struct Parts<M: Machine> {
     stack: Stack<M>,
-    /// The place of its ring in the arena, the ring's memory, and how much one call may carry.
-    number: u32,
-    memory: M::RingMemory,
+    ring: SpareRing<M>,
+    /// How much one call may carry.
     limit: u32,
-    /// What its pending operations need.
-    cells: Vec<Cell>,
-    words: Vec<AtomicU64>,
 }
 
 impl<M: Machine> Parts<M> {
     fn allocate(m: M, process: &'static Process<M>) -> Result<Self, SpawnError> {
         let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         preemption_point(m);
-        let (number, memory, limit) = take_ring(m, process).ok_or(SpawnError::Memory)?;
+        let (ring, limit) = take_ring(m, process).ok_or(SpawnError::Memory)?;
         preemption_point(m);
-        match pending(memory.block().cq_entries()) {
-            Ok((cells, words)) => Ok(Self { stack, number, memory, limit, cells, words }),
-            Err(OutOfMemory) => {
-                process.give_ring(number, memory);
-                Err(SpawnError::Memory)
-            }
-        }
+        Ok(Self { stack, ring, limit })
     }
 }
 
-/// A ring for a new thread: its place, its memory, and how much one call may carry.
-fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(u32, M::RingMemory, u32)> {
+/// A ring for a new thread, and how much one call may carry.
+fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(SpareRing<M>, u32)> {
     let (entries, limit) = {
         let profile = &process.members.lock().profile;
         (profile.ring_entries, profile.ring_scratch_limit_bytes)
     };
-    match process.take_ring_place()? {
-        RingPlace::Used(number, memory) => Some((number, memory, limit)),
+    let ring = match process.take_ring_place()? {
+        RingPlace::Used(ring) => ring,
         RingPlace::New(number) => {
+            let block = RingBlock::new(entries)?;
+            let cells = pending(block.cq_entries()).ok()?;
+            preemption_point(m);
             let address = Process::<M>::ring_address(number);
-            let memory = m.new_ring(&process.ops.space, address, RingBlock::new(entries)?)?;
-            Some((number, memory, limit))
+            let memory = m.new_ring(&process.ops.space, address, block)?;
+            SpareRing { number, memory, cells }
         }
-    }
+    };
+    Some((ring, limit))
 }
 
-/// Storage for that many pending operations.
-fn pending(count: u32) -> Result<(Vec<Cell>, Vec<AtomicU64>), OutOfMemory> {
+/// Room for that many pending operations.
+fn pending(count: u32) -> Result<Pending, OutOfMemory> {
     let cells = try_collect((1..count).map(|_| Cell::default()))?;
     let words = count.div_ceil(u64::BITS);
-    Ok((cells, try_collect((1..words).map(|_| AtomicU64::new(0)))?))
+    Ok(Cells::new(cells, try_collect((1..words).map(|_| AtomicU64::new(0)))?))
 }
 
 /// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.
@@ -85,9 +77,9 @@ pub fn spawn<M: Machine>(
     match prepare(m, process, &mut start, weight, held) {
         Ok(thread) => {
             let key = thread.key();
-            // The process may have been closed since it admitted the thread, and its killer may
-            // have looked before the record was in use.
-            if process.is_closed()
+            // The process may have been closed since it admitted the thread: then its killer did not find it.
+            let records = m.records();
+            if process.link(thread, |slot| records.thread(slot))
                 && !m.plants(Defect::NotKilledAtBirth)
                 && thread.state.kill(key.generation).is_err()
             {
@@ -102,7 +94,7 @@ pub fn spawn<M: Machine>(
         Err(error) => {
             process.discharge(m);
             if let Some(code) = process.leave(m, 0) {
-                reaper::reap_process(m, process, code);
+                end::reap_process(m, process, code);
             }
             Err(error)
         }
@@ -121,7 +113,7 @@ pub fn spawn_held<M: Machine>(
     let table = caps.as_mut().ok_or(SpawnError::Closed)?;
     let place = table.reserve(1).map_err(|_| SpawnError::Slots)?;
     drop(caps);
-    let made = spawn(m, process, start, Weight::DEFAULT, true);
+    let made = spawn(m, process, start, process.weight(), true);
     let mut caps = process.ops.caps.lock();
     let table = caps.as_mut().ok_or(SpawnError::Closed)?;
     // The promised slot, under one lock.
@@ -144,49 +136,75 @@ fn prepare<M: Machine>(
 ) -> Result<&'static Thread<M>, SpawnError> {
     let parts = Parts::allocate(m, process)?;
     let Some(thread) = m.records().take_thread() else {
-        process.give_ring(parts.number, parts.memory);
+        process.give_ring(parts.ring);
         return Err(SpawnError::Memory);
     };
     let Ok(generation) = thread.state.create() else {
         m.defect("a free thread record is in use");
     };
+    let SpareRing { number, memory, cells } = parts.ring;
     let key = thread.key();
     let place = Place {
         thread: thread.slot(),
         process: process.slot(),
-        ring: Process::<M>::ring_address(parts.number),
+        ring: Process::<M>::ring_address(number),
         capset: process.capset_address(),
     };
-    thread.begin(process.slot(), parts.number);
+    thread.begin(process.slot(), number);
     *thread.lifecycle.lock() =
         Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });
-    let (cells, words) = (parts.cells, parts.words);
     let own_process = &process.ops;
     let ring = NewRing {
-        memory: parts.memory,
+        memory,
         params_bytes: parts.limit,
         result_bytes: parts.limit,
-        shared: || Own { cells: Cells::new(cells, words), process: own_process, generation },
+        shared: || Own { cells, process: own_process, generation },
         only_passes: !m.tables().has_fast_path,
     };
     let start = m.start(&process.ops.space, start, place);
     let prepared = thread.ops.home.prepare(parts.stack, start, Some(ring));
     if let Err(Refused { stack, ring, .. }) = prepared {
         drop(stack);
-        if let Some(ring) = ring {
-            process.give_ring(parts.number, ring.memory);
+        if let Some(NewRing { memory, shared, .. }) = ring {
+            process.give_ring(SpareRing { number, memory, cells: shared().cells });
         }
         undo(m, thread);
         return Err(SpawnError::Closed);
     }
+    renew_node(m, thread, weight);
+    Ok(thread)
+}
+
+/// Gives the node of a free record the name and the share of the thread that begins in it.
+fn renew_node<M: Machine>(m: M, thread: &'static Thread<M>, weight: Weight) {
     let share = Share::new(weight, LatencyClass::Normal);
     let queue_of = |cpu: CpuId| m.cpus().get(cpu.index()).map(|cpu| &cpu.queue);
     let renewed = lock_home_by(queue_of, &thread.node)
-        .map(|mut queue| queue.renew(&thread.node, key.to_bits(), share));
+        .map(|mut queue| queue.renew(&thread.node, thread.key().to_bits(), share));
     if !matches!(renewed, Some(Ok(()))) {
         m.defect("the queue node of a free thread record is in use");
     }
-    Ok(thread)
+}
+
+/// Makes the thread that takes apart what ended, and lets it run: one of no process, with an account of its
+/// own. Once, before there are processes.
+pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
+    let stack = m.new_stack()?;
+    let thread = m.records().take_thread().ok_or(OutOfMemory)?;
+    if thread.state.create().is_err() {
+        m.defect("a free thread record is in use");
+    }
+    let start = m.reaper_start(thread);
+    if thread.ops.home.prepare(stack, start, None::<NewRing<_, fn() -> _>>).is_err() {
+        m.defect("the context of a free thread record is in use");
+    }
+    renew_node(m, thread, Weight::DEFAULT);
+    if thread.state.start().is_err() {
+        m.defect("a new thread cannot be started");
+    }
+    m.records().reaper.set(Some(thread));
+    dispatch::enqueue_new(m, thread);
+    Ok(())
 }
 
 fn undo<M: Machine>(m: M, thread: &'static Thread<M>) {

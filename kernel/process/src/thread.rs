@@ -30,6 +30,10 @@ pub struct Thread<M: Objects> {
     pub(crate) ring_number: AtomicU32,
     /// The next free record, or the next to be taken apart.
     pub(crate) next: AtomicU32,
+    /// Its neighbours among the threads of its process; under the lock of the members.
+    pub(crate) sibling_before: AtomicU32,
+    /// See `sibling_before`.
+    pub(crate) sibling_after: AtomicU32,
 }
 
 impl<M: Objects> Thread<M> {
@@ -44,6 +48,8 @@ impl<M: Objects> Thread<M> {
             lifecycle: TicketLock::with_class(LockClass::Lifecycle, None),
             ring_number: AtomicU32::new(0),
             next: AtomicU32::new(if slot + 1 < count { slot + 1 } else { NONE }),
+            sibling_before: AtomicU32::new(NONE),
+            sibling_after: AtomicU32::new(NONE),
         }
     }
 

@@ -390,8 +390,9 @@ fn late_completion(defect: Option<Defect>) -> Report {
         for _ in 0..2 {
             user.compute_a_slice();
         }
-        let stale = m.name_of_thread(1).generation - 1;
-        let thread = ThreadKey { slot: 1, generation: stale };
+        // The reaper and this thread came before it.
+        let stale = m.name_of_thread(2).generation - 1;
+        let thread = ThreadKey { slot: 2, generation: stale };
         let party = Party { thread, cell: 0, room: Fit::NONE };
         complete(m, party, &Outcome::plain(Status::Cancelled));
         assert_eq!(joined(&mut user, heir), (Status::Ok, 0));

@@ -57,12 +57,14 @@ pub fn expect(hook: Hook) {
     HOOK.call_once(|| hook);
 }
 
+/// A console takes every line; were it to refuse one, there would be nobody left to tell.
+fn told(_: fmt::Result) {}
+
 /// Ends the run as [`leave`] does, after a line for the person before a machine that stays on.
 pub fn close(verdict: Exit) -> ! {
     if !EXIT_PORT_ALLOWED.load(Ordering::Relaxed) {
         let console = console::steal();
-        let _ =
-            writeln!(console, "The machine is halted. Reset it to go on (Ctrl-A X leaves QEMU).");
+        told(writeln!(console, "The machine is halted. Reset it to go on (Ctrl-A X leaves QEMU)."));
     }
     leave(verdict)
 }
@@ -90,8 +92,11 @@ fn end(cause: Cause<'_>, frame: &TrapFrame) -> ! {
         Claim::First => {}
         Claim::Again(1) => {
             // Reporting failed: say so without touching what may have broken.
-            let _ =
-                writeln!(console::steal(), "\n  the report itself failed: {}", Headline(cause, 0));
+            told(writeln!(
+                console::steal(),
+                "\n  the report itself failed: {}",
+                Headline(cause, 0)
+            ));
             leave(Exit::Panic)
         }
         Claim::Again(_) => leave(Exit::Panic),
@@ -102,7 +107,7 @@ fn end(cause: Cause<'_>, frame: &TrapFrame) -> ! {
     let fatal = Fatal { cause, frame, address, stopped, frames: chain(cause, frame).count() };
     let console = console::steal();
     console.set_ink(Ink::Alarm);
-    let _ = report(console, &fatal);
+    told(report(console, &fatal));
     let verdict = HOOK.get().map_or(Exit::Panic, |hook| hook(&fatal));
     console.set_ink(Ink::Alarm);
     close(verdict)

@@ -1,7 +1,6 @@
 //! This machine as the host crates know it: its name, and the objects it serves.
 //!
-//! What the machine does is in `sched` (the scheduler's driver), `rings` (operations and processes) and
-//! `object` (calls on what it serves).
+//! What the machine does is in `under`, and in `object` (calls on what it serves).
 
 use core_thread::ThreadKey;
 use kernel_dispatch as dispatch;

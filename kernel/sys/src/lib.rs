@@ -32,14 +32,11 @@ pub mod boot;
 mod counters;
 pub mod fatal;
 mod image;
-pub mod interrupts;
 mod kernel;
 pub mod loader;
 pub mod machine;
 mod object;
 pub mod report;
-mod rings;
-mod sched;
 mod section;
 pub mod shutdown;
 pub mod smp;
@@ -48,6 +45,7 @@ pub mod steps;
 pub mod summary;
 mod symbols;
 mod system;
+pub mod under;
 pub mod user;
 
 pub use machine::Machine;
@@ -56,7 +54,7 @@ kernel_arch::kernel_hooks! {
     boot = boot::run,
     cpu = smp::other_cpu,
     fault = fatal::fault,
-    interrupt = interrupts::interrupt,
+    interrupt = under::interrupt,
 }
 
 /// Names the function a kernel goes on with: `fn(&'static Machine) -> !`.
@@ -71,7 +69,7 @@ macro_rules! kernel_main {
             $function,
             syscall = $crate::user::syscall,
             user_fault = $crate::user::fault,
-            timer = $crate::interrupts::timer,
+            timer = $crate::under::timer,
         );
     };
     ($function:path, $($hooks:tt)*) => {

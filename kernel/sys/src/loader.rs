@@ -27,7 +27,7 @@ use kernel_ops::capability::{CapTable, FacetOf};
 use kernel_ops::service::Service;
 use kernel_process::NewProcess;
 use kernel_process::process::SpawnError;
-use kernel_process::spawn::spawn;
+use kernel_process::spawn::{spawn, spawn_reaper};
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
@@ -89,13 +89,13 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
         let module =
             machine.module(process.binary).ok_or(Refusal::Module(Name::new(process.name)))?;
         let start = load(made.process, process.name, module.data)?;
-        try_push(&mut starts, (start, process.weight))?;
+        try_push(&mut starts, start)?;
     }
     shutdown::expect(started.len() as u32);
-    for (made, (start, weight)) in started.iter().zip(starts) {
+    spawn_reaper(Kernel)?;
+    for (made, start) in started.iter().zip(starts) {
         let name = made.process.members.lock().name;
-        let weight = Weight::new(weight).unwrap_or(Weight::DEFAULT);
-        let spawned = spawn(Kernel, made.process, start, weight, false);
+        let spawned = spawn(Kernel, made.process, start, made.process.weight(), false);
         spawned.map_err(|error| Refusal::Thread(name, error))?;
         log!("start", "process {} \"{}\"", made.process.slot(), name.as_str());
     }
@@ -123,6 +123,7 @@ fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
     let new = NewProcess {
         name,
         profile: from.profile,
+        weight: Weight::new(from.weight).unwrap_or(Weight::DEFAULT),
         is_essential: from.is_essential,
         caps: new_table(from.profile.cap_slots)?,
         service,

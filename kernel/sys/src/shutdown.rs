@@ -53,12 +53,10 @@ pub(crate) fn process_reaped(process: &'static Process) {
     // What a person is told does not count.
     section::begin();
     if code != 0 {
-        let _ = FIRST_FAILURE.compare_exchange(
-            0,
-            code.cast_unsigned(),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        // Not the first: the first one's code stays.
+        FIRST_FAILURE
+            .compare_exchange(0, code.cast_unsigned(), Ordering::Relaxed, Ordering::Relaxed)
+            .unwrap_or_else(|first| first);
     }
     let left = LIVE.fetch_sub(1, Ordering::Relaxed) - 1;
     if is_essential {
@@ -71,8 +69,8 @@ pub(crate) fn process_reaped(process: &'static Process) {
 
 /// Ends the system.
 fn end_system(code: i64) -> ! {
-    let _ = stop::claim();
-    let _ = stop::stop_others();
+    stop::claim();
+    stop::stop_others();
     if let Some(ticks) = section::longest() {
         println!("The longest time in the kernel without a preemption point: {ticks} ticks.");
     }

@@ -1,9 +1,9 @@
 //! The system starts: tables, processes, and every CPU looks for threads to run.
 
 use crate::loader::{self, MANIFEST_MODULE};
-use crate::{Machine, boot, sched, section, shutdown, smp, system};
+use crate::{Machine, boot, section, shutdown, smp, system, under};
 use core::convert::Infallible;
-use kernel_arch::{println, time};
+use kernel_arch::{entropy, println};
 
 /// Starts the system of the boot manifest and never comes back; `None` if there is no manifest.
 pub fn run(machine: &'static Machine) -> Option<Infallible> {
@@ -15,8 +15,8 @@ pub fn run(machine: &'static Machine) -> Option<Infallible> {
     if let Some(ticks) = options.section_ticks {
         section::limit(ticks);
     }
-    let secret = [time::ticks(), sched::clock() ^ manifest.data.as_ptr().addr() as u64];
-    if system::create(sched::clock(), options, secret).is_err() {
+    let secret = entropy::words();
+    if system::create(under::clock(), options, secret).is_err() {
         boot::give_up("not enough memory for the system's tables");
     }
     if let Err(refusal) = loader::start_all(machine, manifest.data) {
@@ -24,5 +24,5 @@ pub fn run(machine: &'static Machine) -> Option<Infallible> {
     }
     println!("capOS is up, with {} processes. (Ctrl-A X leaves QEMU.)", shutdown::live());
     smp::release_to_scheduler();
-    sched::idle()
+    under::idle()
 }

@@ -109,6 +109,9 @@ pub struct Machine {
     pub display: Display,
     /// Debugger, if any.
     pub gdb: Option<Gdb>,
+    /// Whether the emulator answers questions (QMP) on its standard input and output, which must
+    /// not be a terminal's then.
+    pub qmp: bool,
     /// Whether the guest can end the emulator through the exit port.
     pub exit_port: bool,
     /// Further arguments, last on the command line.
@@ -160,6 +163,7 @@ impl Machine {
             serial: Serial::Terminal,
             display,
             gdb: None,
+            qmp: false,
             exit_port: false,
             extra: Vec::new(),
         }
@@ -182,6 +186,9 @@ impl Machine {
         self.serial(&mut line)?;
         if self.exit_port {
             line.words("-device").word(format!("isa-debug-exit,iobase={EXIT_PORT:#x},iosize=0x1"));
+        }
+        if self.qmp {
+            line.words("-qmp stdio");
         }
         if let Some(Gdb { port, wait }) = self.gdb {
             line.words("-gdb").word(format!("tcp:127.0.0.1:{port}"));

@@ -20,6 +20,7 @@ fn a_deterministic_test() {
         cpus: 2,
         serial: Serial::Files { console: "c.log".into(), records: "r.bin".into() },
         append: "exit=debug log=serial".into(),
+        qmp: true,
         exit_port: true,
         extra: vec!["-device".into(), "edu".into()],
         ..direct()
@@ -29,6 +30,7 @@ fn a_deterministic_test() {
         "-m 256M -smp 2 -accel tcg,thread=single -icount shift=0,sleep=off -seed 1",
         "-rtc base=2024-01-01T00:00:00,clock=vm -display none -monitor none",
         "-serial file:c.log -serial file:r.bin -device isa-debug-exit,iobase=0xf4,iosize=0x1",
+        "-qmp stdio",
         "-kernel stub.elf -initrd b.tar -append 'exit=debug log=serial' -device edu",
     ];
     assert_eq!(line(&machine), expected.join(" "));

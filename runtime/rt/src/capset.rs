@@ -85,6 +85,14 @@ impl CapSet {
         Some(CapSlot::from_bits(entry.slot))
     }
 
+    /// Every capability with its name, in the order of the manifest. A name that is no text is empty.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, CapSlot)> + use<> {
+        self.entries.iter().map(|entry| {
+            let name = core::str::from_utf8(name_of(entry)).unwrap_or_default();
+            (name, CapSlot::from_bits(entry.slot))
+        })
+    }
+
     /// The first capability of interface `interface`, whatever its name.
     pub fn first(&self, interface: u64) -> Result<CapSlot, NoCap> {
         let entry = self.entries.iter().find(|entry| entry.interface == interface);
@@ -141,6 +149,8 @@ mod tests {
         assert_eq!(set.find("tim", 7), Err(NoCap::NotGranted("tim")));
         assert_eq!(set.first(8), Ok(CapSlot::new(1, 1)));
         assert_eq!(set.first(9), Err(NoCap::NoInterface(9)));
+        let all: std::vec::Vec<_> = set.iter().map(|(name, slot)| (name, slot.to_bits())).collect();
+        assert_eq!(all, [("timer", 1 << 32), ("time", 1 << 32 | 1), ("t2", 2)]);
         assert_eq!(CapSet::EMPTY.first(7), Err(NoCap::NoInterface(7)));
     }
 

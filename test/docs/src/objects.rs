@@ -1,7 +1,7 @@
 //! An object that the kernel serves has all of its places: see the page "Adding a kernel object".
 //!
-//! A file of `kernel/object` makes an object; the rule lists what is missing beside it. Where the
-//! kernel keeps its table of objects does not matter, as long as it is below `kernel/`.
+//! A file of `kernel/object` makes an object; the rule lists what is missing beside it, and what the page
+//! does not name. Variants and hosts are not looked for: without them the arms do not compile.
 
 use crate::tree::Tree;
 
@@ -10,6 +10,11 @@ const MODULES: &str = "kernel/object/src/lib.rs";
 const GRANTS: &str = "kernel/core/manifest/src/grant.rs";
 const MANIFEST: &str = "schema/manifest.capnp";
 const TRANSFERABLE: &str = "schema/transferability.txt";
+/// The machine's objects: which interface serves which.
+const TABLE: &str = "kernel/sys/src/object/mod.rs";
+/// Where a manifest's grants become capabilities.
+const LOADER: &str = "kernel/sys/src/loader.rs";
+const PAGE: &str = "docs/book/adding-a-kernel-object.md";
 
 /// Objects that no manifest grants, and whose results they are.
 const RESULTS_OF: [(&str, &str); 1] = [("thread_handle", "ThreadSpawner.create")];
@@ -38,6 +43,13 @@ pub(crate) fn problems(tree: &Tree) -> Vec<String> {
             }
         }
     }
+    if let Some(page) = tree.text(PAGE) {
+        for place in [SERVERS, MODULES, TRANSFERABLE, TABLE, MANIFEST, GRANTS, LOADER] {
+            if !page.contains(&format!("`{place}")) {
+                problems.push(format!("{PAGE}: `{place}` is not named, and is one of the places"));
+            }
+        }
+    }
     problems
 }
 
@@ -49,13 +61,6 @@ fn places(tree: &Tree, name: &str, server: &str) -> Vec<Place> {
     let kind = format!("GrantKind::{interface}");
     let client =
         [format!("{name}::Client"), format!("{name}::methods"), format!("{name}::INTERFACE_ID")];
-    let kernel_says = |word: &str| {
-        let is_kernel =
-            |path: &str| path.starts_with("kernel/") && !path.starts_with("kernel/core/");
-        tree.files().any(|(path, text)| {
-            is_kernel(path) && !path.starts_with(SERVERS) && text.contains(word)
-        })
-    };
     let guest_says = |word: &String| {
         tree.files().any(|(path, text)| path.starts_with("test/qemu/") && text.contains(word))
     };
@@ -71,7 +76,7 @@ fn places(tree: &Tree, name: &str, server: &str) -> Vec<Place> {
         ),
         (format!("{MODULES}: `pub mod {name};`"), has(MODULES, &format!("pub mod {name};"))),
         ("host tests in the server's own file".to_string(), server.contains("#[cfg(test)]")),
-        (format!("the kernel's table of objects: `{dispatch}`"), kernel_says(&dispatch)),
+        (format!("{TABLE}: `{dispatch}`"), has(TABLE, &dispatch)),
         (
             format!("a guest test of it: `{}` below test/qemu", client[0]),
             client.iter().any(guest_says),
@@ -86,10 +91,7 @@ fn places(tree: &Tree, name: &str, server: &str) -> Vec<Place> {
                     || line.starts_with(&format!("{camel} :group"))
             }) && has(GRANTS, &kind),
         ));
-        places.push((
-            format!("a capability of a manifest's grant: `{kind}` in the kernel"),
-            kernel_says(&kind),
-        ));
+        places.push((format!("{LOADER}: `{kind}`"), has(LOADER, &kind)));
     }
     places
 }
@@ -116,10 +118,8 @@ mod tests {
         tree.put(TRANSFERABLE, "Timer yes x\nWallClock  yes  reads only\n");
         tree.put(MANIFEST, "  union {\n    wallClock @12 :Void;\n  }\n");
         tree.put(GRANTS, "grant::WallClock(()) => GrantKind::WallClock,\n");
-        tree.put(
-            "kernel/sys/src/object/mod.rs",
-            "GrantKind::WallClock => x\nschema::wall_clock::dispatch(server)\n",
-        );
+        tree.put(TABLE, "schema::wall_clock::dispatch(server)\n");
+        tree.put(LOADER, "GrantKind::WallClock => x\n");
         tree.put("test/qemu/ring/src/objects.rs", "wall_clock::Client::new()\n");
         tree
     }
@@ -138,16 +138,8 @@ mod tests {
             (TRANSFERABLE, "WallClocks yes\n", "a line for WallClock"),
             (MANIFEST, "    # wallClock @12\n", "`wallClock` in Grant"),
             (GRANTS, "", "`wallClock` in Grant"),
-            (
-                "kernel/sys/src/object/mod.rs",
-                "GrantKind::WallClock",
-                "`schema::wall_clock::dispatch(`",
-            ),
-            (
-                "kernel/sys/src/object/mod.rs",
-                "schema::wall_clock::dispatch(",
-                "`GrantKind::WallClock` in the kernel",
-            ),
+            (TABLE, "schema::wall_clock", "`schema::wall_clock::dispatch(`"),
+            (LOADER, "GrantKind::Timer", "loader.rs: `GrantKind::WallClock`"),
             ("test/qemu/ring/src/objects.rs", "", "a guest test of it"),
         ] {
             let mut tree = with_a_clock();
@@ -166,5 +158,18 @@ mod tests {
         let mut tree = with_a_clock();
         tree.put("kernel/object/src/lamp.rs", "");
         assert_eq!(crate::problems(&tree).len(), MOST_PLACES);
+    }
+
+    #[test]
+    fn the_page_names_the_places() {
+        let mut tree = with_a_clock();
+        tree.put("docs/book/SUMMARY.md", "[](decisions.md) [](adding-a-kernel-object.md)\n");
+        let places = [SERVERS, MODULES, TRANSFERABLE, TABLE, MANIFEST, GRANTS];
+        let page = places.map(|place| format!("| `{place}` |\n")).concat();
+        tree.put(PAGE, &page);
+        let said = crate::tree::only_problem(&tree);
+        assert_eq!(said, format!("{PAGE}: `{LOADER}` is not named, and is one of the places"));
+        tree.put(PAGE, &format!("{page}| `{LOADER}` |\n"));
+        assert_eq!(crate::problems(&tree), Vec::<String>::new());
     }
 }

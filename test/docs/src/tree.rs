@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{citations, decisions, index, links, objects};
+use crate::{citations, cycles, decisions, index, layers, links, objects, paths};
 
 /// Paths from the root of the workspace, and what is in them.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Tree {
     }
 
     /// Whether `path` is a file or a folder with files below it.
-    pub(crate) fn has(&self, path: &str) -> bool {
+    pub fn has(&self, path: &str) -> bool {
         let folder = format!("{}/", path.trim_end_matches('/'));
         self.texts.contains_key(path) || self.texts.keys().any(|file| file.starts_with(&folder))
     }
@@ -47,7 +47,10 @@ pub fn problems(tree: &Tree) -> Vec<String> {
     problems.extend(index::problems(tree, &decisions));
     problems.extend(citations::problems(tree, &decisions));
     problems.extend(links::problems(tree));
+    problems.extend(paths::problems(tree));
+    problems.extend(layers::problems(tree));
     problems.extend(objects::problems(tree));
+    problems.extend(cycles::problems(tree));
     problems
 }
 

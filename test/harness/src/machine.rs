@@ -1,6 +1,7 @@
 //! The emulator as a process: start it, wait for its end, within bounds.
 
 use crate::judge::Ending;
+use crate::monitor::Monitor;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -24,21 +25,27 @@ pub struct Start<'a> {
     pub output_max_bytes: u64,
     /// Wall-clock bound.
     pub guard: Option<Duration>,
-    /// Whether standard input and output are the guest's console.
+    /// Whether standard input and output are the guest's console, and not the emulator's monitor.
     pub terminal: bool,
+    /// Called before a guest is ended that does not end by itself.
+    pub on_stuck: &'a dyn Fn(&mut Monitor),
 }
 
 /// Runs the emulator to its end, whatever end that is.
 pub fn run(start: &Start<'_>) -> Ending {
     match spawn(start) {
-        Ok(mut child) => wait(&mut child, start),
+        Ok(mut child) => {
+            let ends = child.stdin.take().zip(child.stdout.take());
+            let monitor = ends.map(|(ask, answers)| Monitor::new(ask, answers));
+            wait(&mut child, monitor, start)
+        }
         Err(error) => Ending::NotStarted(error),
     }
 }
 
 fn spawn(start: &Start<'_>) -> Result<Child, String> {
     let log = File::create(start.log).map_err(|e| format!("{}: {e}", start.log.display()))?;
-    let stdio = || if start.terminal { Stdio::inherit() } else { Stdio::null() };
+    let stdio = || if start.terminal { Stdio::inherit() } else { Stdio::piped() };
     Command::new(start.qemu)
         .args(start.arguments)
         .stdin(stdio())
@@ -48,7 +55,8 @@ fn spawn(start: &Start<'_>) -> Result<Child, String> {
         .map_err(|e| format!("{}: {e}", start.qemu.display()))
 }
 
-fn wait(child: &mut Child, start: &Start<'_>) -> Ending {
+fn wait(child: &mut Child, mut monitor: Option<Monitor>, start: &Start<'_>) -> Ending {
+    let mut stopped = |child: &mut Child, why| stopped(child, monitor.as_mut(), start, why);
     let began = Instant::now();
     loop {
         match child.try_wait() {
@@ -70,10 +78,19 @@ fn wait(child: &mut Child, start: &Start<'_>) -> Ending {
     }
 }
 
-/// Ends a child that is over its bound; one that ended by itself just before keeps its ending.
-fn stopped(child: &mut Child, why: Ending) -> Ending {
+/// Ends a child that is over its bound, after a look at it; one that ended by itself just before keeps
+/// its ending.
+fn stopped(
+    child: &mut Child,
+    monitor: Option<&mut Monitor>,
+    start: &Start<'_>,
+    why: Ending,
+) -> Ending {
     if let Ok(Some(status)) = child.try_wait() {
         return ended(status);
+    }
+    if let Some(monitor) = monitor {
+        (start.on_stuck)(monitor);
     }
     stop(child);
     why

@@ -1,14 +1,17 @@
 //! The runner: boots a guest in QEMU, judges it, leaves evidence.
 //!
 //! Exit status 0 is green, 1 a failed test, 2 a run that proves nothing, 64 a wrong
-//! description. Console, records, command line, metrics and verdict are kept in the test's
-//! undeclared outputs; the JUnit report goes where Bazel asks for it.
+//! description. Console, records, command line, metrics and verdict, and of a guest that does not
+//! end where its CPUs are, are kept in the test's undeclared outputs; the JUnit report goes where Bazel asks for it.
 
 use harness::judge::{Class, judge};
+use harness::monitor::Monitor;
+use harness::names::Names;
 use harness::options::{self, Run, USAGE};
 use harness::transcript::{Before, read};
-use harness::{junit, machine, tell};
+use harness::{dump, junit, machine, tell};
 use qemu_command::{Media, quoted};
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,6 +64,10 @@ fn boot_and_judge(run: &Run) -> io::Result<Class> {
     }
 
     let log = out.join("qemu.log");
+    let cpus = OnceCell::new();
+    let on_stuck = |monitor: &mut Monitor| {
+        cpus.get_or_init(|| keep_state(run, monitor, &out));
+    };
     let began = Instant::now();
     let ending = machine::run(&machine::Start {
         qemu: &run.qemu,
@@ -70,6 +77,7 @@ fn boot_and_judge(run: &Run) -> io::Result<Class> {
         output_max_bytes: run.output_max_bytes,
         guard: run.guard(env::var("TEST_TIMEOUT").ok().as_deref()),
         terminal: run.terminal,
+        on_stuck: &on_stuck,
     });
     let wall = began.elapsed();
 
@@ -88,9 +96,35 @@ fn boot_and_judge(run: &Run) -> io::Result<Class> {
     if let Some(path) = env::var_os("XML_OUTPUT_FILE") {
         fs::write(path, junit::xml(&run.label, &verdict, wall, &console_tail))?;
     }
+    if let Some(cpus) = cpus.get() {
+        print!("--- where the CPUs were (cpus.txt has more)\n{cpus}");
+    }
     print!("{}", tell::summary(run, &verdict, wall, &command, &console_tail, &qemu_log));
     println!("outputs: {}", tell::as_seen_from_the_workspace(&out));
     Ok(verdict.class)
+}
+
+/// Keeps where the CPUs of a guest are that does not end, and returns the short form of it.
+fn keep_state(run: &Run, monitor: &mut Monitor, out: &Path) -> String {
+    let file = run.symbols.as_ref().and_then(|path| fs::read(path).ok()).unwrap_or_default();
+    let dump = dump::take(monitor, Names::parse(&file).as_ref());
+    let mut summary = dump.summary;
+    if run.core {
+        let core = out.join("core.elf");
+        match (dump::keep_memory(monitor, &core), &run.symbols) {
+            (Ok(()), symbols) => {
+                let kernel = symbols.as_deref().unwrap_or(Path::new("KERNEL"));
+                let kernel = std::path::absolute(kernel).unwrap_or(kernel.to_owned());
+                let line = format!("memory: gdb {} {}\n", kernel.display(), core.display());
+                summary.push_str(&line);
+            }
+            (Err(error), _) => summary.push_str(&format!("the memory is not kept: {error}\n")),
+        }
+    }
+    match fs::write(out.join("cpus.txt"), format!("{summary}\n{}", dump.details)) {
+        Ok(()) => summary,
+        Err(error) => format!("{summary}cpus.txt cannot be written: {error}\n"),
+    }
 }
 
 /// Where evidence is kept: as told, else where Bazel collects it, else a folder of its own.

@@ -26,6 +26,10 @@ pub struct Run {
     pub output_max_bytes: u64,
     /// The emulator.
     pub qemu: PathBuf,
+    /// The kernel with its symbols, for names in what is kept of a guest that does not end.
+    pub symbols: Option<PathBuf>,
+    /// Whether the memory of such a guest is kept, too.
+    pub core: bool,
     /// Where console, records, command line and verdict are kept.
     pub out: Option<PathBuf>,
     /// Whether a person sits at the console.
@@ -51,6 +55,8 @@ usage: runner [@FILE] OPTION...
   --guard-seconds N              default: four fifths of the test's time limit, else 60
   --output-mib N                 how much the guest may write to a port, default 16
   --label LABEL --profile NAME   for the report
+  --symbols FILE                 the kernel, to name functions of a guest that does not end
+  --core                         keep the memory of such a guest, for gdb
   --qemu PATH                    the emulator
   --qemu-arg WORD                one more word for it, repeatable
   --out DIR                      where to keep outputs
@@ -74,6 +80,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Run, lexopt::E
         guard: None,
         output_max_bytes: OUTPUT_MAX_MIB << 20,
         qemu: QEMU.into(),
+        symbols: None,
+        core: false,
         out: None,
         terminal: false,
     };
@@ -98,6 +106,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Run, lexopt::E
             Long("output-mib") => run.output_max_bytes = parser.value()?.parse::<u64>()? << 20,
             Long("label") => run.label = parser.value()?.string()?,
             Long("profile") => run.profile = parser.value()?.string()?,
+            Long("symbols") => run.symbols = Some(parser.value()?.into()),
+            Long("core") => run.core = true,
             Long("qemu") => run.qemu = parser.value()?.into(),
             Long("qemu-arg") => run.machine.extra.push(parser.value()?.string()?),
             Long("out") => run.out = Some(parser.value()?.into()),
@@ -115,7 +125,11 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Run, lexopt::E
         "direct" => Media::Direct { stub: need(stub, "stub")?, bundle: need(bundle, "bundle")? },
         "cd" => Media::Cd { iso: need(iso, "iso")?, firmware },
         "usb" => Media::Usb { iso: need(iso, "iso")?, firmware },
-        "program" => Media::Program { elf: need(program, "program")? },
+        "program" => {
+            let elf = need(program, "program")?;
+            run.symbols.get_or_insert_with(|| elf.clone());
+            Media::Program { elf }
+        }
         _ => return Err(format!("--boot is direct, cd, usb or program, not {boot:?}").into()),
     };
     let defaults = Machine::new(media);
@@ -142,14 +156,14 @@ fn expect(word: &str) -> Result<Expect, &'static str> {
 }
 
 impl Run {
-    /// The machine with its serial ports led into `out`.
+    /// The machine with its serial ports led into `out`, and its monitor to the runner.
     pub fn wired(&self, console: PathBuf, records: PathBuf) -> Machine {
         let serial = if self.terminal {
             Serial::TerminalAndFile { records }
         } else {
             Serial::Files { console, records }
         };
-        Machine { serial, ..self.machine.clone() }
+        Machine { serial, qmp: !self.terminal, ..self.machine.clone() }
     }
 
     /// How long a guest may take: what was asked for, else most of what Bazel allows the

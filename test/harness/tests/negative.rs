@@ -2,6 +2,7 @@
 //!
 //! A wall clock appears in one role only: the guard that ends a guest which says nothing.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -138,7 +139,6 @@ judged! {
 
 /// A stand-in for QEMU that notes its process id, does `more` and becomes QEMU.
 fn wrapper(out: &Path, more: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
     let path = out.join("qemu.sh");
     let pid = out.join("pid");
     let text = format!(
@@ -200,6 +200,86 @@ fn a_red_run_leaves_evidence() {
     ] {
         assert!(told.stdout.contains(part), "{part:?} is not in\n{}", told.stdout);
     }
+}
+
+/// What was kept of where the CPUs were.
+fn cpus(told: &Told) -> String {
+    fs::read_to_string(told.out.join("cpus.txt")).unwrap_or_else(|e| panic!("{e}\n{}", told.stdout))
+}
+
+#[test]
+fn a_guest_that_hangs_leaves_where_its_cpus_are() {
+    let told = run("stuck", "hangs", &["--guard-seconds", SHORT]);
+    let kept = cpus(&told);
+    assert!(kept.starts_with("CPU 0: in the kernel, interrupts off, page tables 0x"), "{kept}");
+    // The function it is in, and the one that called it.
+    let place = |part: &str| kept.find(part).unwrap_or_else(|| panic!("{part} is not in\n{kept}"));
+    assert!(place(" guest::machine::hang+0x") < place(" guest::behave+0x"), "{kept}");
+    for part in ["--- info registers (CPU 0)\n", "RIP=", "--- info lapic (CPU 0)\n", "IRR"] {
+        place(part);
+    }
+    assert!(told.stdout.contains(" guest::machine::hang+0x"), "{}", told.stdout);
+    assert!(!told.out.join("core.elf").exists());
+}
+
+#[test]
+fn a_kernel_that_hangs_is_named_by_the_symbols_it_is_given() {
+    let kernel = from_env("KERNEL");
+    let words =
+        ["--boot", "direct", "--guard-seconds", SHORT, "--symbols", kernel.to_str().unwrap()];
+    let kept = cpus(&run("stuck_kernel", "hangs", &words));
+    assert!(kept.contains(" guest::machine::hang+0x"), "{kept}");
+    let told = run("stuck_nameless", "hangs", &words[..4]);
+    assert!(cpus(&told).contains(" ?\n"), "{}", told.stdout);
+}
+
+#[test]
+fn symbols_of_another_build_name_nothing() {
+    // The same kernel in another profile: its functions lie elsewhere.
+    let other = from_env("OTHER_KERNEL");
+    let words =
+        ["--boot", "direct", "--guard-seconds", SHORT, "--symbols", other.to_str().unwrap()];
+    let kept = cpus(&run("stuck_other", "hangs", &words));
+    assert!(kept.contains("no names: the symbols are not those of the code it is in\n"), "{kept}");
+    assert!(kept.contains(" ?\n") && !kept.contains("guest::"), "{kept}");
+}
+
+#[test]
+fn every_cpu_is_looked_at_in_either_lane() {
+    for lane in ["racing", "deterministic"] {
+        let words = ["--cpus", "3", "--lane", lane, "--guard-seconds", SHORT];
+        let kept = cpus(&run(&format!("stuck_{lane}"), "hangs", &words));
+        for cpu in ["CPU 0: in the kernel", "CPU 1: halted", "CPU 2: halted"] {
+            assert!(kept.contains(cpu), "{kept}");
+        }
+    }
+}
+
+#[test]
+fn the_memory_of_a_guest_that_hangs_is_kept_if_that_is_asked_for() {
+    let told = run("core", "hangs", &["--guard-seconds", SHORT, "--core"]);
+    assert!(fs::read(told.out.join("core.elf")).unwrap().starts_with(b"\x7fELF"));
+    assert!(told.stdout.contains("memory: gdb "), "{}", told.stdout);
+}
+
+#[test]
+fn a_guest_that_ends_is_not_looked_at() {
+    let told = run("ends", "fails", &[]);
+    assert!(!told.out.join("cpus.txt").exists());
+}
+
+#[test]
+fn an_emulator_that_does_not_answer_is_ended_all_the_same() {
+    let out = out_dir("deaf");
+    let deaf = out.join("deaf.sh");
+    fs::write(deaf.with_extension("new"), "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    fs::set_permissions(deaf.with_extension("new"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::rename(deaf.with_extension("new"), &deaf).unwrap();
+    let words = ["--qemu", deaf.to_str().unwrap(), "--guard-seconds", "1"];
+    let told = run("deaf", "hangs", &words);
+    assert_eq!((told.status, told.codes.as_slice()), (1, ["hang".to_string()].as_slice()));
+    let kept = cpus(&told);
+    assert!(kept.starts_with("the CPUs cannot be seen: QEMU does not answer"), "{kept}");
 }
 
 #[test]

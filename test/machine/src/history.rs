@@ -337,7 +337,7 @@ fn server(served: Served) -> Body {
             user.enter(1, 100 * NS_PER_US);
             user.check_cells();
             let Some(done) = user.take() else {
-                if rounds % 3 == 0 {
+                if rounds.is_multiple_of(3) {
                     // The receive is cancelled, or a call comes; either way it ends.
                     assert!(user.submit(Sqe { arg: 1, user_data: 2, ..sqe(Opcode::Cancel) }));
                     let mut left = 2;
@@ -368,7 +368,7 @@ fn answer(user: &mut User, served: &Served, call: &Done, endpoint: u64, rounds: 
     let [number, whose, ..] = call.words;
     assert_eq!(whose as u32, number as u32, "a message that nobody sent");
     assert!(served.lock().unwrap().insert(whose), "{number} is served twice");
-    if rounds % 5 == 0 {
+    if rounds.is_multiple_of(5) {
         user.compute_a_slice();
     }
     user.write(0, &[number ^ MARK]);

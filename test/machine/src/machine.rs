@@ -17,7 +17,7 @@ use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Process, Records, Thread, join, reaper};
+use kernel_process::{Process, Records, Thread, end, join};
 use smp_ipi::{IdleSet, Requests};
 use smp_lock::TicketLock;
 use smp_pending::Target;
@@ -169,16 +169,20 @@ impl Machine for Host {
         deadlines::next(self, here)
     }
 
+    fn max_sleep_ns(self) -> Option<u64> {
+        None
+    }
+
     fn send_ipi(self, to: &'static Cpu<Self>) {
         to.own.is_interrupted.store(true, SeqCst);
     }
 
     fn serve(self, _: &Here<Self>, _: Requests) {
-        reaper::step(self);
+        end::wake_reaper(self);
     }
 
     fn has_work(self, _: &Here<Self>) -> bool {
-        reaper::has_work(self) || self.0.is_over()
+        self.0.is_over()
     }
 
     fn let_interrupts_in(self) {
@@ -232,7 +236,7 @@ impl Machine for Host {
     }
 
     fn reap(self, thread: &'static Thread<Self>) {
-        reaper::reap(self, thread);
+        end::reap(self, thread);
     }
 
     fn charge(self, thread: &'static Thread<Self>, charge: Charge) {
@@ -344,7 +348,14 @@ impl kernel_process::Machine for Host {
             body(user);
             // User mode that comes to its end asks for one.
             self.user_step(thread);
-            kernel_process::end::exit_thread(self, thread, 0)
+            end::exit_thread(self, thread, 0)
+        })
+    }
+
+    fn reaper_start(self, thread: &'static Thread<Self>) -> smp_ring_testing::Body {
+        self.0.guarded(move || {
+            self.arrive();
+            end::run_reaper(self, thread)
         })
     }
 

@@ -205,6 +205,10 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
         cpu.own.idle.resume(n);
     }
     world.latch.wait();
+    // The reaper waits for more, and there is none.
+    if let Some(reaper) = world.records.reaper() {
+        assert!(reaper.ops.home.retire().is_ok(), "the reaper is at something");
+    }
     world.check_nothing_is_left();
     let ends = world.ends.lock().unwrap().clone();
     Report { ends, allocations: world.allocations.load(SeqCst) }
@@ -244,6 +248,7 @@ impl World {
             let new = NewProcess {
                 name: Name::new(process.name),
                 profile: *profile,
+                weight: Weight::DEFAULT,
                 is_essential: false,
                 caps: Table::new(slots, profile.cap_slots).unwrap(),
                 service: (count > 0).then_some(service),
@@ -276,6 +281,7 @@ impl World {
                 self.caps.lock().unwrap().push((record.slot(), name, slot));
             }
         }
+        spawn::spawn_reaper(m).expect("a reaper");
         for (process, (record, _)) in processes.into_iter().zip(made) {
             let start = UserStart { body: process.main, argument: 0 };
             spawn::spawn(m, record, start, Weight::DEFAULT, false).expect("a first thread");

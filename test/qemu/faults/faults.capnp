@@ -18,6 +18,8 @@ const manifest :Boot.Manifest = (processes = [
   (name = "faults.read-hole=-269", binary = "faults.elf", grants = [(name = "read-hole", timer = void), (name = "console", console = void)]),
   (name = "faults.write-capset=-270", binary = "faults.elf", grants = [(name = "write-capset", timer = void), (name = "console", console = void)]),
   (name = "faults.write-time=-270", binary = "faults.elf", grants = [(name = "write-time", timer = void), (name = "console", console = void)]),
+  (name = "faults.write-constant=-270", binary = "faults.elf", grants = [(name = "write-constant", timer = void), (name = "console", console = void)]),
+  (name = "faults.write-relocated=-270", binary = "faults.elf", grants = [(name = "write-relocated", timer = void), (name = "console", console = void)]),
   (name = "faults.write-code=-270", binary = "faults.elf", grants = [(name = "write-code", timer = void), (name = "console", console = void)]),
   (name = "faults.guard=-288", binary = "faults.elf", grants = [(name = "guard", timer = void), (name = "console", console = void)]),
   (name = "faults.overflow=-288", binary = "faults.elf", grants = [(name = "overflow", timer = void), (name = "console", console = void), (name = "own", endpoint = (name = "gone-2"))]),

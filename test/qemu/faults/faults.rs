@@ -29,6 +29,9 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
 const HOLE: u64 = 0x0000_8000_0000_0000;
 const GUARD: u64 = STACK_TOP - (STACK_PAGES + 1) * 4096;
+/// Read-only data of the program's: bytes, and addresses, which some linkers keep apart.
+static CONSTANT: [u8; 64] = *b"a constant, of which not a byte may change while a program runs.";
+static RELOCATED: [&[u8; 64]; 2] = [&CONSTANT; 2];
 /// Nothing went wrong where something had to.
 const WENT_ON: i64 = 77;
 
@@ -80,6 +83,8 @@ acts! {
     "read-hole" => |_| must_end(|| read(HOLE)),
     "write-capset" => |_| must_end(|| fault::write(CAPSET_VADDR)),
     "write-time" => |_| must_end(|| fault::write(TIME_VADDR)),
+    "write-constant" => |_| must_end(|| fault::write(CONSTANT.as_ptr().expose_provenance() as u64)),
+    "write-relocated" => |_| must_end(|| fault::write(RELOCATED.as_ptr().expose_provenance() as u64)),
     "write-code" => |_| must_end(|| fault::write(fault::undefined as *const () as u64)),
     "guard" => |_| must_end(|| read(GUARD)),
     "overflow" => |_| must_end(overflow),

@@ -216,7 +216,7 @@ impl Slot {
         start.ring = 33;
         start.capset = 44;
         let stack = KernelStack::for_thread().map_err(|_| "no stack")?;
-        let start = Start { space: &self.space, user: &start };
+        let start = Start::User { space: &self.space, user: &start };
         self.thread.prepare(stack, start).map_err(|_| "no thread")
     }
 

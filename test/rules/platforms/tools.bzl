@@ -71,8 +71,8 @@ def tools_test(name, **kwargs):
     probe = name + ".probe"
     _probe(name = probe)
     asked = []
-    variants = VARIANTS.keys()
-    for i, variant in enumerate(variants):
+    platforms = ["host", "kernel", "loader", "user"]
+    for i, variant in enumerate(VARIANTS):
         asked.append("%s.%s" % (name, variant))
         _asked(
             name = asked[-1],
@@ -81,7 +81,7 @@ def tools_test(name, **kwargs):
             by_profile = probe,
             by_variant = probe,
             profile = PROFILES.keys()[i % len(PROFILES)],
-            runs_on = ["host", "kernel", "loader", "user"][i],
+            runs_on = platforms[i % len(platforms)],
             variant = variant,
         )
     _tools_test(name = name, asked = asked, **kwargs)

@@ -1,5 +1,6 @@
-"""What capos_qemu_test() refuses while targets are analysed, and with which words."""
+"""What capos_qemu_test() and capos_load() refuse while targets are analysed, and with which words."""
 
+load("//platforms:load.bzl", "capos_load")
 load("//platforms:qemu_test.bzl", "capos_qemu_test")
 load("//platforms:system.bzl", "CaposSystemInfo")
 load("//test/rules:refusal.bzl", "refusal_test")
@@ -29,4 +30,6 @@ def qemu_test_refusals(name):
     for case, (attributes, words) in cases.items():
         capos_qemu_test(name = "%s_%s_subject" % (name, case), tags = ["manual"], **attributes)
         refusal_test(name = "%s_%s" % (name, case), target_under_test = "%s_%s_subject" % (name, case), words = words)
-    native.test_suite(name = name, tests = ["%s_%s" % (name, case) for case in cases])
+    capos_load(name = name + "_lane_subject", testonly = True, suites = [":good_2d"], tags = ["manual"])
+    refusal_test(name = name + "_lane", target_under_test = name + "_lane_subject", words = "a suite under load is in the racing lane")
+    native.test_suite(name = name, tests = ["%s_%s" % (name, case) for case in cases.keys() + ["lane"]])

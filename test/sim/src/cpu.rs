@@ -40,3 +40,10 @@ pub(crate) struct Cpu {
     /// When its queue's lock is free again.
     pub(crate) lock_free_ns: u64,
 }
+
+impl Cpu {
+    /// A CPU that has been idle from the beginning.
+    pub(crate) fn idle() -> Self {
+        Self { idle_since_ns: Some(0), ..Self::default() }
+    }
+}

@@ -131,6 +131,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Box::new(move || self.live(place.thread, ring))
     }
 
+    fn reaper_start(self, thread: &'static Record<P>) -> CoroutineBody {
+        self.begin_reaper(thread.slot());
+        Box::new(move || {
+            self.arrive();
+            end::run_reaper(self, thread)
+        })
+    }
+
     fn free_memory(self, space: &'static HostSpace<Ring>, frames: u64) -> bool {
         keep_rings(space);
         space.free(frames)

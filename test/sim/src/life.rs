@@ -90,6 +90,13 @@ impl<P: Policy + 'static> Sim<P> {
         });
     }
 
+    /// The kernel's own thread begins in a record: it has no program, and nobody reweighs or kills it.
+    pub(crate) fn begin_reaper(self, slot: u32) {
+        let share = Share::default();
+        let weight = u64::from(share.weight().get());
+        self.with(|w| *w.thread(slot) = Thread { weight, ..Thread::empty() });
+    }
+
     pub(crate) fn reweigh(self, slot: u32, share: Share) {
         if !self.with(|w| w.thread(slot).is_alive()) {
             return;
@@ -144,7 +151,7 @@ impl<P: Policy + 'static> Sim<P> {
         }
     }
 
-    /// Threads that have ended are judged, and count no more. The reaper has not been at them yet.
+    /// Threads that have ended are judged, and count no more; the reaper wakes after that.
     pub(crate) fn account_for_the_dead(self) {
         while let Some(slot) = self.with(|w| w.dead.pop()) {
             self.check_charged(slot);

@@ -82,9 +82,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(config: &Config, room: usize) -> Self {
-        let idle_cpu = Cpu { idle_since_ns: Some(0), ..Cpu::default() };
         Self {
-            cpus: vec![idle_cpu; config.cpus],
+            cpus: vec![Cpu::idle(); config.cpus],
             threads: (0..room).map(|_| Thread::empty()).collect(),
             dead: Vec::new(),
             homes: BTreeMap::new(),
@@ -215,8 +214,15 @@ impl<P: Policy + 'static> Machine<P> {
     /// An idle machine with room for so many threads, whose queues have the policy that `policy` makes.
     pub fn new(config: Config, room: usize, policy: impl Fn() -> P) -> Self {
         let sim = Sim::new(config, room, policy);
-        // Every CPU comes to its idle loop.
+        // Every CPU comes to its idle loop, the first by way of the reaper, which finds nothing to do.
         (0..config.cpus).for_each(|cpu| sim.drive(cpu));
+        sim.interrupt(0);
+        // A run begins without a past: no time has gone by, and nothing was left to chance.
+        sim.with(|w| {
+            w.cpus = vec![Cpu::idle(); config.cpus];
+            (w.events, w.rng) = (Events::default(), Rng::new(config.seed));
+            (w.report, w.trace) = (Report::default(), config.traces.then(Trace::default));
+        });
         Self { config, sim }
     }
 

@@ -7,7 +7,7 @@ use abi_types::CapSlot;
 use core_cap::{Cap, Slot, Table};
 use core_endpoint::{EndpointKey, Limits};
 use core_manifest::{Name, Profile};
-use core_sched_policy::Policy;
+use core_sched_policy::{Policy, Weight};
 use kernel_ops::capability::{FacetOf, Object, ProcessKey};
 use kernel_ops::service::Service;
 use kernel_process::{NewProcess, Process};
@@ -86,6 +86,7 @@ impl<P: Policy + 'static> Sim<P> {
         let process = self.0.records.begin_process(NewProcess {
             name: Name::new("simulated"),
             profile,
+            weight: Weight::DEFAULT,
             is_essential: false,
             caps: self.must("making a table", Table::new(slots, CAP_SLOTS)),
             service,

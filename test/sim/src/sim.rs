@@ -12,7 +12,7 @@ use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
 use kernel_ops::machine::{CpuPart, Tables};
 use kernel_ops::timers::Timers;
 use kernel_ops::{deadlines, enter, expire};
-use kernel_process::{Process, Records, Thread, reaper};
+use kernel_process::{Process, Records, Thread, end, spawn};
 use smp_ipi::{IdleSet, Requests};
 use smp_lock::TicketLock;
 use smp_park::ParkTable;
@@ -59,10 +59,11 @@ fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
 }
 
 impl<P: Policy + 'static> Sim<P> {
-    /// A machine with room for so many threads, whose CPUs have not begun.
+    /// A machine with room for so many threads beside the reaper, whose CPUs have not begun.
     pub(crate) fn new(config: Config, room: usize, policy: impl Fn() -> P) -> Self {
         let queue = |cpu| RunQueue::ordered_by(id(cpu), policy(), 0);
         let own = |cpu| Own { deadlines: TicketLock::new(DeadlineQueue::new(cpu as u32)) };
+        let room = room + 1;
         let count = room as u32;
         let timers = Timers::new(count, count).expect("memory for timers");
         let waiters = leaked((0..room).map(|_| Waiter::new()));
@@ -84,6 +85,7 @@ impl<P: Policy + 'static> Sim<P> {
         let threads = leaked((0..count).map(thread));
         let processes = leaked((0..room + ENDING_PROCESSES).map(process));
         assert!(sim.0.records.fill(threads, processes), "tables are filled once");
+        spawn::spawn_reaper(sim).expect("memory for a reaper");
         sim
     }
 }
@@ -302,11 +304,11 @@ impl<P: Policy + 'static> Machine for Sim<P> {
 
     fn serve(self, _: &Here<Self>, _: Requests) {
         self.account_for_the_dead();
-        reaper::step(self);
+        end::wake_reaper(self);
     }
 
     fn has_work(self, _: &Here<Self>) -> bool {
-        reaper::has_work(self)
+        false
     }
 
     fn let_interrupts_in(self) {
@@ -317,7 +319,16 @@ impl<P: Policy + 'static> Machine for Sim<P> {
         }
     }
 
+    fn max_sleep_ns(self) -> Option<u64> {
+        self.0.config.max_sleep_ns
+    }
+
     fn halt(self, here: Here<Self>) {
+        let latest_ns = self.max_sleep_ns().map_or(u64::MAX, |most_ns| self.now_ns() + most_ns);
+        let wakes_ns = self.with(|w| w.cpus[here.id().index()].armed_ns.unwrap_or(u64::MAX));
+        if wakes_ns > latest_ns {
+            self.fail(Rule::Asleep, format!("until {wakes_ns} ns, it may until {latest_ns}"));
+        }
         self.with(|w| {
             let now_ns = w.now_ns;
             let state = &mut w.cpus[here.id().index()];
@@ -373,7 +384,7 @@ impl<P: Policy + 'static> Machine for Sim<P> {
 
     fn reap(self, thread: &'static Record<P>) {
         self.with(|w| w.dead.push(thread.slot()));
-        reaper::reap(self, thread);
+        end::reap(self, thread);
     }
 
     fn charge(self, thread: &'static Record<P>, charge: Charge) {

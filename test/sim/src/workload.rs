@@ -259,7 +259,8 @@ fn meddler(what: Workload, threads: u64, last_hog: u32, cpus: usize) -> Program 
         if sleeps {
             return Step::Sleep(cx.rng.between(200 * US, 20 * MS));
         }
-        let slot = cx.rng.below(threads) as u32;
+        // The first record is the reaper's.
+        let slot = 1 + cx.rng.below(threads) as u32;
         let share = any_share(cx.rng);
         match what {
             Workload::Reweigh => Step::Reweigh { slot, share },

@@ -7,27 +7,55 @@ use crate::endpoint::{Endpoint, EndpointKey};
 use crate::record::{Life, Record};
 use crate::service::Service;
 use crate::store::Store;
-use crate::verdict::{CallEnd, DrainVerdict, Ended, NotFound};
+use crate::verdict::{CallEnd, ClosedEndpoint, DrainVerdict, Ended, NotFound};
 
 impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R, S, E> {
-    /// Closes an endpoint: callers and receivers that wait there are disconnected. Calls that are
-    /// being served can still be answered. At most as many visits as its limits allow to wait.
+    /// Closes an endpoint and disconnects all callers and receivers that wait there, at most as many as its
+    /// limits allow. Calls that are being served can still be answered.
     pub fn close(
         &mut self,
         key: EndpointKey,
-        mut visit: impl FnMut(Ended<C, R>),
+        visit: impl FnMut(Ended<C, R>),
     ) -> Result<(), NotFound> {
+        let closed = self.begin_close(key)?;
+        match self.end_waiting(&closed, u32::MAX, visit) {
+            DrainVerdict::Done | DrainVerdict::More => Ok(()),
+        }
+    }
+
+    /// Closes an endpoint: from here on its key is stale. Callers and receivers that wait there are
+    /// disconnected by [`end_waiting`](Self::end_waiting).
+    pub fn begin_close(&mut self, key: EndpointKey) -> Result<ClosedEndpoint, NotFound> {
         let endpoint = self.endpoint_mut(key).ok_or(NotFound)?;
         endpoint.close();
-        while let Some(endpoint) = self.endpoints.at_mut(key.index)
-            && let Some(index) = endpoint
+        endpoint.is_ending = true;
+        Ok(ClosedEndpoint { index: key.index, generation: endpoint.generation })
+    }
+
+    /// Disconnects at most `limit` of those that wait at a closed endpoint. Until none is left its place is
+    /// not opened again.
+    pub fn end_waiting(
+        &mut self,
+        closed: &ClosedEndpoint,
+        limit: u32,
+        mut visit: impl FnMut(Ended<C, R>),
+    ) -> DrainVerdict {
+        for _ in 0..limit {
+            let Some(endpoint) = self.endpoints.at_mut(closed.index) else { break };
+            if endpoint.generation != closed.generation {
+                return DrainVerdict::Done;
+            }
+            let waiting = endpoint
                 .callers
                 .pop_front(&mut self.records)
-                .or_else(|| endpoint.receivers.pop_front(&mut self.records))
-        {
+                .or_else(|| endpoint.receivers.pop_front(&mut self.records));
+            let Some(index) = waiting else {
+                endpoint.is_ending = false;
+                return DrainVerdict::Done;
+            };
             self.end_record(index, &mut visit);
         }
-        Ok(())
+        DrainVerdict::More
     }
 
     /// Frees a record that is in no queue and shows what it was as disconnected.
@@ -74,22 +102,37 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         self.end_record(index, visit);
     }
 
-    /// A thread of the owning process is gone: its receives end, and the calls it was serving
-    /// are disconnected, since nobody else can be known to answer them. Looks at every record.
-    pub fn receiver_exit(
+    /// A thread of the owning process is gone: all its receives end, and the calls it was serving. As
+    /// [`end_some_of`](Self::end_some_of), in one go.
+    pub fn receiver_exit(&mut self, is_gone: impl Fn(&R) -> bool, visit: impl FnMut(Ended<C, R>)) {
+        match self.end_some_of(u32::MAX, is_gone, visit) {
+            DrainVerdict::Done | DrainVerdict::More => {}
+        }
+    }
+
+    /// A thread of the owning process is gone: at most `limit` of its receives end, and of the calls it was
+    /// serving, which are disconnected, since nobody else can be known to answer them.
+    pub fn end_some_of(
         &mut self,
+        limit: u32,
         is_gone: impl Fn(&R) -> bool,
         mut visit: impl FnMut(Ended<C, R>),
-    ) {
+    ) -> DrainVerdict {
+        let mut ended = 0;
         for index in 0..self.records.count() {
             let is_its = match self.records.at(index) {
                 Some(Record { life: Life::Free | Life::Queued(_), .. }) | None => false,
                 Some(record) => record.holder.as_ref().is_some_and(&is_gone),
             };
             if is_its {
+                if ended == limit {
+                    return DrainVerdict::More;
+                }
                 self.evict(index, &mut visit);
+                ended += 1;
             }
         }
+        DrainVerdict::Done
     }
 
     /// The owning process is ending: from here on every call and receive is refused as

@@ -47,6 +47,10 @@ pub struct Endpoint {
     pub(crate) callers: Queue,
     /// Records that are Delivered or Abandoned here.
     pub(crate) in_flight: u32,
+    /// Its callers have more than one badge.
+    pub(crate) is_shared: bool,
+    /// It was closed, and those that wait are being told.
+    pub(crate) is_ending: bool,
 }
 
 impl Endpoint {
@@ -57,6 +61,8 @@ impl Endpoint {
         receivers: Queue::EMPTY,
         callers: Queue::EMPTY,
         in_flight: 0,
+        is_shared: false,
+        is_ending: false,
     };
 
     /// The generation of its latest opening.
@@ -69,10 +75,10 @@ impl Endpoint {
         self.generation % 2 == 1
     }
 
-    /// Opens it, unless its generations are used up.
+    /// Opens it, unless its generations are used up or somebody still waits at the last one.
     pub(crate) fn open(&mut self, limits: Limits) -> Option<u32> {
         let generation = self.generation.checked_add(1)?;
-        if self.is_open() || generation == u32::MAX {
+        if self.is_open() || self.is_ending || generation == u32::MAX {
             return None;
         }
         *self = Self { generation, limits, ..Self::UNUSED };

@@ -15,7 +15,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             if endpoint.receivers.length != 0 && endpoint.callers.length != 0 {
                 return Err("receivers and callers wait at the same endpoint");
             }
-            let is_closed = !endpoint.is_open() && !self.is_closed;
+            let is_closed = !endpoint.is_open() && !endpoint.is_ending && !self.is_closed;
             if is_closed && (endpoint.receivers.length | endpoint.callers.length) != 0 {
                 return Err("someone waits at a closed endpoint");
             }

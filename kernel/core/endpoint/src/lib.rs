@@ -42,6 +42,6 @@ pub use redeliver::{CallAgain, CallRejected, RecvAgain, RecvRejected};
 pub use service::{FoundCaller, FoundReceiver, Service};
 pub use store::Store;
 pub use verdict::{
-    CallEnd, CallError, CallVerdict, CreateError, DrainVerdict, Ended, ExpireError, LendError,
-    NotFound, RecvError, RecvVerdict, ReplyThenRecvError, ReplyVerdict, StaleToken,
+    CallEnd, CallError, CallVerdict, ClosedEndpoint, CreateError, DrainVerdict, Ended, ExpireError,
+    LendError, NotFound, RecvError, RecvVerdict, ReplyThenRecvError, ReplyVerdict, StaleToken,
 };

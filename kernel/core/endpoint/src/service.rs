@@ -259,11 +259,35 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         if endpoint.callers.length >= endpoint.limits.queued || !has_free {
             return Err(CallError::Overloaded);
         }
+        let share = if endpoint.is_shared { (endpoint.limits.queued / 2).max(1) } else { u32::MAX };
+        if endpoint.callers.length >= share && self.queued_with(to, call.badge) >= share {
+            return Err(CallError::Overloaded);
+        }
         let key = self.allocate(to, Life::Queued(call), None).ok_or(CallError::Overloaded)?;
         if let Some(endpoint) = self.endpoints.at_mut(to.index) {
             endpoint.callers.push_back(&mut self.records, key.index);
         }
         Ok(CallVerdict::Queued(key))
+    }
+
+    /// How many calls with this badge wait at an endpoint.
+    fn queued_with(&self, on: EndpointKey, badge: u64) -> u32 {
+        let mut at =
+            self.endpoints.at(on.index).map_or(NO_RECORD, |endpoint| endpoint.callers.head);
+        let mut count = 0;
+        while let Some(record) = self.records.at(at) {
+            count += u32::from(matches!(record.life, Life::Queued(call) if call.badge == badge));
+            at = record.next;
+        }
+        count
+    }
+
+    /// Says whether callers of an endpoint have more than one badge: then calls of one badge take half of its
+    /// queue at most.
+    pub fn set_shared(&mut self, on: EndpointKey, is_shared: bool) {
+        if let Some(endpoint) = self.endpoint_mut(on) {
+            endpoint.is_shared = is_shared;
+        }
     }
 
     /// The first caller of the endpoint whose deadline has not passed; the others are ended on

@@ -171,6 +171,14 @@ pub enum Ended<C, R> {
     },
 }
 
+/// An endpoint that was closed, until nobody waits there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct ClosedEndpoint {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
 /// How far a teardown got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]

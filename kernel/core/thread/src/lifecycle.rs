@@ -118,6 +118,12 @@ pub enum LifecycleError {
 }
 
 impl Lifecycle {
+    /// Whether it is that thread's.
+    #[inline]
+    pub fn is(&self, thread: ThreadKey) -> bool {
+        self.own == thread
+    }
+
     /// A new thread with one handle, charged.
     pub const fn new(own: ThreadKey) -> Self {
         Self { own, handles: 1, detached: false, stage: Stage::Live }

@@ -32,7 +32,8 @@ use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
 use core_paging::entry::Meaning;
 use core_paging::{
-    Access, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError, tree,
+    Access, Caching, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError,
+    tree,
 };
 use kernel_arch::paging::Space;
 use spin::Mutex;
@@ -46,7 +47,7 @@ pub struct AddressSpace {
     machine: Space,
     root: Mutex<Option<Frame>>,
     /// The root while it is being taken apart.
-    closing: Mutex<Option<Frame>>,
+    closing: Mutex<Option<Closing>>,
     /// Pinned blocks that are in use.
     pins: AtomicU32,
 }
@@ -191,14 +192,27 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Maps the time page, where every program expects it.
+    /// Maps the time page, where every program expects it, and the counter it refers to.
     pub fn map_time_page(&self) -> Result<(), SpaceError> {
-        let frame = time_page::frame()?;
-        let virt = Self::check_range(abi_types::place::TIME_VADDR, 1)?;
+        let time = time_page::frame()?;
+        self.map_shared(abi_types::place::TIME_VADDR, time, Caching::WriteBack)?;
+        match time_page::counter_frame() {
+            Some(frame) => {
+                self.map_shared(abi_types::place::COUNTER_VADDR, frame, Caching::Uncached)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Maps a frame that is no address space's own, for reading.
+    fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
+        let virt = Self::check_range(at, 1)?;
         let lock = self.root.lock();
         let root = (*lock).ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
-        let done = map_frames(&mut store, root, virt, frame, 1, Access::Read);
+        let rights = Rights { caching, ..Rights::user(Access::Read) };
+        let request = Request { virt, frame, pages: 1, rights, sizes: PageSizes::SMALL };
+        let done = tree::map(&mut store, root, request).map_err(SpaceError::from);
         if done.is_err() {
             self.undo(lock, store, virt, 0);
         }
@@ -232,14 +246,14 @@ impl AddressSpace {
             }
             // SAFETY: the root is freed below, and only then.
             unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
-            *self.closing.lock() = Some(root);
+            *self.closing.lock() = Some(Closing { root, next: [0; LEVELS] });
             *lock = None;
         }
         let mut closing = self.closing.lock();
-        let root = (*closing).ok_or(StillInUse::Absent)?;
+        let Closing { root, next } = closing.as_mut().ok_or(StillInUse::Absent)?;
         let mut freed = Freed::default();
         let mut budget = max_frames.max(1);
-        if free_below(root, Level::L4, &mut freed, &mut budget) {
+        if free_below(*root, Level::L4, next, &mut freed, &mut budget) {
             *closing = None;
             freed.is_done = true;
         }
@@ -269,21 +283,42 @@ fn map_frames(
 /// Looking through a table takes about as long as freeing this many frames.
 const TABLE_COST: u64 = 16;
 
+/// Levels of tables.
+const LEVELS: usize = 4;
+
+/// A space that is being taken apart.
+#[derive(Debug)]
+struct Closing {
+    root: Frame,
+    /// The next entry to be looked at, in the table of each level that is being freed.
+    next: [usize; LEVELS],
+}
+
 /// Frees a table with everything below it, but for the kernel's half of a root; `false` if the budget
 /// ended before. No CPU uses the tables, so entries can be emptied in any order.
-fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -> bool {
+fn free_below(
+    table: Frame,
+    level: Level,
+    next: &mut [usize; LEVELS],
+    freed: &mut Freed,
+    budget: &mut u64,
+) -> bool {
     let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
-    let mut from = 0;
-    // Whoever comes back finds what is left by looking over what is empty: word by word.
-    while let Some(index) = Store.next_used(table, from, entries) {
-        from = index + 1;
-        let meaning = Store.read(table, index).meaning(level);
+    let at = level as usize;
+    loop {
+        // Before the look, which may go over a whole table.
         if *budget == 0 {
             return false;
         }
+        let from = next.get(at).copied().unwrap_or(0);
+        let Some(index) = Store.next_used(table, from, entries) else { break };
+        if let Some(next) = next.get_mut(at) {
+            *next = index;
+        }
+        let meaning = Store.read(table, index).meaning(level);
         match (meaning, level.below()) {
-            (Meaning::Table(next), Some(below)) => {
-                if !free_below(next, below, freed, budget) {
+            (Meaning::Table(lower), Some(below)) => {
+                if !free_below(lower, below, next, freed, budget) {
                     return false;
                 }
             }
@@ -297,6 +332,9 @@ fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -
             _ => {}
         }
         Store.write(table, index, Entry::EMPTY);
+    }
+    if let Some(next) = next.get_mut(at) {
+        *next = 0;
     }
     *budget = budget.saturating_sub(TABLE_COST);
     freed.tables += 1;

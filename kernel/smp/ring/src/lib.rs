@@ -95,11 +95,11 @@ pub struct Refused<K, N, W> {
 
 /// What a thread that was taken apart leaves behind.
 #[derive(Debug)]
-pub struct Remains<K, R> {
+pub struct Remains<K, R, S> {
     /// Its kernel stack.
     pub stack: Option<K>,
-    /// The memory of its ring.
-    pub ring: Option<R>,
+    /// The memory of its ring, and what its owner kept with it.
+    pub ring: Option<(R, S)>,
 }
 
 /// The completion side of a thread's ring, held locked.
@@ -194,13 +194,13 @@ impl<C: Context, R: Memory, S> RingHome<C, R, S> {
     }
 
     /// Takes the thread apart, if nothing runs in its context.
-    pub fn retire(&'static self) -> Result<Remains<C::Stack, R>, C::Wrong> {
+    pub fn retire(&'static self) -> Result<Remains<C::Stack, R, S>, C::Wrong> {
         let mut posting = self.posting.lock();
         let stack = self.context.take_apart()?;
         *posting = None;
         // SAFETY: nothing runs in the context, which was just taken apart; others look under the lock held
         // here, and find no right to post.
         let ring = unsafe { (*self.ring.get()).take() };
-        Ok(Remains { stack, ring: ring.map(|ring| ring.kernel.into_memory()) })
+        Ok(Remains { stack, ring: ring.map(|ring| (ring.kernel.into_memory(), ring.shared)) })
     }
 }

@@ -1,8 +1,8 @@
 //! What SystemInfo tells.
 
 use crate::image;
-use crate::sched::clock;
 use crate::system::cpus;
+use crate::under::clock;
 use kernel_object::system_info::Host;
 use schema::system_info::{CpuCounters, Machine};
 

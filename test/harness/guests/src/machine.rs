@@ -42,7 +42,8 @@ impl core::fmt::Write for Console {
     }
 }
 
-/// Runs forever without doing anything.
+/// Runs forever without doing anything, in a function that what is kept of the run can name.
+#[inline(never)]
 pub fn hang() -> ! {
     loop {
         core::hint::spin_loop();

@@ -18,6 +18,10 @@ struct Control {
     avx: u32,
     fcw: u16,
     fcw_after: u16,
+    pad: u32,
+    /// What the entries are made with.
+    min_complete: u64,
+    timeout_ns: u64,
 }
 
 #[repr(C, align(32))]
@@ -27,17 +31,47 @@ struct Block([u64; 64]);
 /// `spins` turns of a loop pass, `yields` of them with an entry into the kernel after each; how
 /// many words are wrong at the end.
 pub fn hold(seed: u64, spins: u64, yields: u64, avx: bool) -> u32 {
+    hold_while(seed, Turns { spins, entries: yields, min_complete: 0, timeout_ns: 0 }, avx)
+}
+
+/// Holds the pattern through one entry that dispatches the ring and waits for a completion: whatever
+/// runs on the CPU meanwhile has the registers; how many words are wrong afterwards.
+pub fn hold_in_a_wait(seed: u64, avx: bool) -> u32 {
+    let turns = Turns { spins: 1, entries: 2, min_complete: 1, timeout_ns: abi_types::NEVER };
+    hold_while(seed, turns, avx)
+}
+
+/// What happens while the registers hold a pattern.
+struct Turns {
+    spins: u64,
+    /// One more than the turns, counted from the end, that enter.
+    entries: u64,
+    min_complete: u64,
+    timeout_ns: u64,
+}
+
+fn hold_while(seed: u64, turns: Turns, avx: bool) -> u32 {
+    let Turns { spins, entries, min_complete, timeout_ns } = turns;
     let pattern =
         Block(core::array::from_fn(|word| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word as u64));
     let mut found = Block([0; 64]);
     // Rounding differs by seed, so that neighbours have different control words.
     let mxcsr = 0x1f80 | (seed as u32 & 3) << 13;
     let fcw = 0x37f | (seed as u16 & 3) << 10;
-    let mut control =
-        Control { mxcsr, mxcsr_after: 0, mxcsr_usual: 0x1f80, avx: avx.into(), fcw, fcw_after: 0 };
+    let mut control = Control {
+        mxcsr,
+        mxcsr_after: 0,
+        mxcsr_usual: 0x1f80,
+        avx: avx.into(),
+        fcw,
+        fcw_after: 0,
+        pad: 0,
+        min_complete,
+        timeout_ns,
+    };
     // SAFETY: reads the pattern and writes what the registers hold into `found`; every vector
     // register is declared lost, control words are put back. The entry dispatches the ring
-    // without waiting.
+    // and waits as the caller says.
     unsafe {
         asm!(
             "ldmxcsr [{control}]",
@@ -64,9 +98,10 @@ pub fn hold(seed: u64, spins: u64, yields: u64, avx: bool) -> u32 {
             "movups xmm14, [{from} + 448]", "movups xmm15, [{from} + 480]",
             "3:",
             "4:",
-            "cmp r8, {yields}",
+            "cmp r8, {entries}",
             "jae 5f",
-            "xor eax, eax", "xor edi, edi", "xor esi, esi",
+            "xor eax, eax",
+            "mov rdi, [{control} + 24]", "mov rsi, [{control} + 32]",
             "syscall",
             "5:",
             "dec r8",
@@ -101,7 +136,7 @@ pub fn hold(seed: u64, spins: u64, yields: u64, avx: bool) -> u32 {
             from = in(reg) &pattern,
             to = in(reg) &mut found,
             inout("r8") spins.max(1) => _,
-            yields = in(reg) yields,
+            entries = in(reg) entries,
             out("rax") _, out("rdi") _, out("rsi") _, out("rcx") _, out("r11") _,
             clobber_abi("C"),
         );

@@ -23,7 +23,7 @@
 mod start;
 mod switch;
 
-pub use start::{BadStart, UserStart};
+pub use start::{BadStart, KernelStart, UserStart};
 pub use switch::{After, current, end_and_switch_to, switch_to};
 
 use crate::fpu;
@@ -145,6 +145,30 @@ impl Context {
         }
         self.fs_base.store(start.fs_base(), Ordering::Relaxed);
         self.space.store(core::ptr::from_ref(space).cast_mut(), Ordering::Relaxed);
+        self.publish(State::Saved);
+        Ok(())
+    }
+
+    /// Makes an empty context one that runs a function of the kernel, on the kernel's own page tables.
+    ///
+    /// # Safety
+    /// As for [`Self::prepare`].
+    pub unsafe fn prepare_kernel(
+        &'static self,
+        stack_top: u64,
+        start: KernelStart,
+    ) -> Result<(), WrongState> {
+        self.claim(State::Empty, State::Changing)?;
+        let area = stack_top - fpu::area_bytes() as u64;
+        // SAFETY: as in `prepare`. The area is there so that this context is switched like any other.
+        unsafe {
+            fpu::init_area(area as *mut u8);
+            *self.fpu.get() = area;
+            *self.entry_stack.get() = area;
+            *self.stack_pointer.get() = start::push_kernel(area, start);
+        }
+        self.fs_base.store(0, Ordering::Relaxed);
+        self.space.store(core::ptr::null_mut(), Ordering::Relaxed);
         self.publish(State::Saved);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The state a thread starts in, and its first way into user mode.
+//! The state a thread starts in, and its first way into user mode or into a function of the kernel.
 //!
 //! A new context's stack looks as if it had been interrupted in user mode before its first
 //! instruction and then switched away from, so the switch needs no special case.
@@ -68,4 +68,59 @@ pub(super) unsafe fn push(top: u64, start: &UserStart) -> u64 {
     // SAFETY: by the contract; the size is a multiple of 8.
     unsafe { (at as *mut Saved).write(saved) };
     at
+}
+
+/// A function of the kernel that a context runs, with what it is given.
+#[derive(Clone, Copy)]
+pub struct KernelStart {
+    run: fn(*const ()) -> !,
+    of: *const (),
+}
+
+// SAFETY: `new` takes references to what may be shared, and only the function looks at them.
+unsafe impl Send for KernelStart {}
+
+impl KernelStart {
+    /// Runs `run` with `of`.
+    pub fn new<T: Sync>(run: fn(&'static T) -> !, of: &'static T) -> Self {
+        // SAFETY: a reference to a sized value and a raw pointer are passed in the same way, and the
+        // function is called with this very reference.
+        let run = unsafe { core::mem::transmute::<fn(&'static T) -> !, fn(*const ()) -> !>(run) };
+        Self { run, of: core::ptr::from_ref(of).cast() }
+    }
+}
+
+/// As [`Saved`], for a function of the kernel.
+#[repr(C)]
+struct SavedInKernel {
+    goes_on: u64,
+    returns_to: u64,
+    run: u64,
+    of: u64,
+}
+
+// The stack is aligned for a call when the function begins.
+const _: () = assert!(size_of::<SavedInKernel>().is_multiple_of(16));
+
+/// Puts the start on a stack that ends at `top`, as [`push`] does.
+///
+/// # Safety
+/// As for [`push`].
+pub(super) unsafe fn push_kernel(top: u64, start: KernelStart) -> u64 {
+    let saved = SavedInKernel {
+        goes_on: first as *const () as u64,
+        returns_to: run_start as *const () as u64,
+        run: start.run as *const () as u64,
+        of: start.of as u64,
+    };
+    let at = top - size_of::<SavedInKernel>() as u64;
+    // SAFETY: by the contract; the size is a multiple of 16.
+    unsafe { (at as *mut SavedInKernel).write(saved) };
+    at
+}
+
+/// Calls the function whose address is on the stack, with the word above it; it does not come back.
+#[unsafe(naked)]
+extern "C" fn run_start() -> ! {
+    core::arch::naked_asm!("pop rax", "pop rdi", "call rax", "ud2")
 }

@@ -1,21 +1,36 @@
-//! The machine under the scheduler's driver: CPUs, timers, interrupts and stacks as they are.
+//! The machine under the kernel's host crates: CPUs, timers, interrupts, stacks and memory as they are.
 //!
-//! The order of things is `kernel_dispatch`'s; here is what each of its steps does to the hardware, and
-//! the names under which the rest of the kernel reaches it.
+//! The order of things is `kernel_dispatch`'s, `kernel_ops`'s and `kernel_process`'s; here is what each of their
+//! steps does to the hardware, and the two asynchronous ways into the kernel: this CPU's timer, and another CPU.
+//! The ways that user mode takes by itself are in `user`.
 
-use crate::kernel::{Cpu, Here, Kernel, Thread};
-use crate::section;
+use crate::kernel::{Cpu, Here, Kernel, KernelObject, Process, Thread};
+use crate::object::console;
 use crate::system::{self, RECORDS};
+use crate::{section, shutdown};
+use abi_types::RingBlock;
+use alloc::boxed::Box;
 use core::convert::Infallible;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
-use kernel_arch::context::{self, Context};
-use kernel_arch::cpu::PerCpu;
-use kernel_arch::{apic, time};
+use core_thread::ThreadKey;
+use kernel_arch::context::{self, Context, KernelStart, UserStart};
+use kernel_arch::cpu::{self, PerCpu};
+use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
+use kernel_arch::{apic, log, time};
 use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut};
+use kernel_mm::OutOfMemory;
+use kernel_mm::fallible::try_zeroed_words;
+use kernel_mm::space::{AddressSpace, PinnedRing, StillInUse};
+use kernel_mm::stack::{self, KernelStack};
+use kernel_mm::thread::UserContext;
+use kernel_ops::machine::{ProcessPart, Tables};
+use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
-use kernel_process::reaper;
+use kernel_process::machine::{BadStart, Place, Start};
+use kernel_process::{Records, end, join};
 use smp_ipi::{IdleSet, Requests};
+use smp_pending::Target;
 
 /// CPUs that announced they are idle.
 static IDLE: IdleSet = IdleSet::new();
@@ -89,28 +104,28 @@ impl Machine for Kernel {
         if here.current().is_none() {
             here.own().machine.run_job();
         }
-        reaper::step(self);
+        end::wake_reaper(self);
     }
 
     fn has_work(self, _: &Here) -> bool {
-        reaper::has_work(self)
+        false
     }
 
     fn let_interrupts_in(self) {
         section::end("a preemption point");
-        kernel_arch::cpu::let_interrupts_in();
+        cpu::let_interrupts_in();
         section::begin();
     }
 
     fn halt(self, _: Here) {
         section::end("idle");
         // Interrupts are off since before the look, and on for this one instruction.
-        kernel_arch::cpu::wait_for_interrupt();
+        cpu::wait_for_interrupt();
         section::begin();
     }
 
     fn relax(self, _: Here) {
-        kernel_arch::cpu::relax();
+        cpu::relax();
     }
 
     #[inline(always)]
@@ -153,7 +168,7 @@ impl Machine for Kernel {
     }
 
     fn reap(self, thread: &'static Thread) {
-        reaper::reap(self, thread);
+        end::reap(self, thread);
     }
 
     #[inline(always)]
@@ -242,26 +257,153 @@ pub fn idle() -> ! {
     }
 }
 
-/// The timer's deadline has passed.
-pub fn timer(from_user: bool) {
+/// A deadline has passed, or a slice has ended.
+pub fn timer(frame: &TrapFrame) {
+    section::begin();
     if system::is_up() {
-        dispatch::timer(Kernel, from_user);
-        leave_interrupt(from_user);
+        dispatch::timer(Kernel, frame.is_from_user());
+        leave_interrupt(frame.is_from_user());
     }
+    section::end("the end of a timer interrupt");
 }
 
-/// Another CPU, or this one, asked for attention.
-pub fn interrupt(from_user: bool) {
+/// Another CPU, or this one, asks for attention; or a device that nobody has a line of.
+pub(crate) fn interrupt(frame: &TrapFrame) {
+    if frame.vector().0 != IPI_VECTOR {
+        log!(
+            "trap",
+            "cpu {}: interrupt on vector {} that nobody asked for",
+            cpu::this().index(),
+            frame.vector().0
+        );
+        return;
+    }
+    attend(frame);
+}
+
+/// Somebody asked for this CPU's attention: another CPU, or a driver in a device's interrupt.
+pub(crate) fn attend(frame: &TrapFrame) {
+    section::begin();
+    // Without a running system a request for attention needs no more than the wake it is.
     if system::is_up() {
         dispatch::interrupt(Kernel);
-        leave_interrupt(from_user);
+        leave_interrupt(frame.is_from_user());
     }
+    section::end("the end of an interrupt");
 }
 
 /// The last thing before an interrupted thread goes on in user mode; at a preemption point it gives way
 /// when it goes on, and dies when it leaves.
 fn leave_interrupt(from_user: bool) {
-    if from_user && let Some(thread) = here().current() {
+    if from_user && let Some(thread) = system::here().current() {
         while dispatch::way_out(Kernel, thread) == WayOut::Again {}
     }
+}
+
+impl kernel_ops::Machine for Kernel {
+    type Context = UserContext;
+    type RingMemory = PinnedRing;
+    type Space = AddressSpace;
+    type Other = KernelObject;
+
+    #[inline(always)]
+    fn tables(self) -> &'static Tables {
+        system::rings()
+    }
+
+    #[inline(always)]
+    fn process(self, slot: u32) -> Option<&'static ProcessPart<Self>> {
+        RECORDS.process(slot).map(|process| &process.ops)
+    }
+
+    fn zeroed_words(self, count: usize) -> Result<Box<[u64]>, OutOfMemory> {
+        try_zeroed_words(count)
+    }
+
+    fn claim(self, party: Party, target: Target) -> bool {
+        match target {
+            Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
+            Target::Read => console::give_up(party),
+            Target::Call { .. } | Target::Recv { .. } | Target::Sleep | Target::Park => {
+                system::defect("an operation of the rings waits for an object")
+            }
+        }
+    }
+
+    fn poll_input(self) {
+        console::look();
+    }
+}
+
+impl kernel_process::Machine for Kernel {
+    type UserStart = UserStart;
+    const STACK_PAGES: u32 = stack::STACK_PAGES as u32;
+
+    fn handle_to(thread: ThreadKey) -> KernelObject {
+        KernelObject::ThreadHandle(thread)
+    }
+
+    #[inline(always)]
+    fn records(self) -> &'static Records<Self> {
+        &RECORDS
+    }
+
+    fn user_start(self, start: Start) -> Result<UserStart, BadStart> {
+        let made = UserStart::new(start.entry, start.stack_top, start.fs_base);
+        let mut user = made.map_err(|bad| match bad {
+            context::BadStart::Entry => BadStart::Entry,
+            context::BadStart::Stack => BadStart::Stack,
+            context::BadStart::FsBase => BadStart::FsBase,
+        })?;
+        user.argument = start.argument;
+        Ok(user)
+    }
+
+    fn new_stack(self) -> Result<KernelStack, OutOfMemory> {
+        KernelStack::for_thread()
+    }
+
+    fn new_ring(
+        self,
+        space: &'static AddressSpace,
+        address: u64,
+        block: RingBlock,
+    ) -> Option<PinnedRing> {
+        space.pin(address, block.size()).ok()?.into_ring(block)
+    }
+
+    fn start<'s>(
+        self,
+        space: &'static AddressSpace,
+        user: &'s mut UserStart,
+        place: Place,
+    ) -> kernel_mm::thread::Start<'s> {
+        user.tid = u64::from(place.thread);
+        user.pid = u64::from(place.process);
+        user.ring = place.ring;
+        user.capset = place.capset;
+        kernel_mm::thread::Start::User { space, user }
+    }
+
+    fn reaper_start(self, thread: &'static Thread) -> kernel_mm::thread::Start<'static> {
+        kernel_mm::thread::Start::Kernel(KernelStart::new(run_reaper, thread))
+    }
+
+    fn free_memory(self, space: &'static AddressSpace, frames: u64) -> bool {
+        match space.destroy(frames) {
+            Ok(freed) => freed.is_done,
+            Err(StillInUse::Absent) => true,
+            Err(StillInUse::Contexts(_) | StillInUse::Pins(_)) => {
+                system::defect("a process without threads is in use")
+            }
+        }
+    }
+
+    fn process_reaped(self, process: &'static Process) {
+        shutdown::process_reaped(process);
+    }
+}
+
+fn run_reaper(thread: &'static Thread) -> ! {
+    end::run_reaper(Kernel, thread)
 }
