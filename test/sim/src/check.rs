@@ -210,11 +210,25 @@ impl<P: Policy + 'static> Sim<P> {
             let detail = format!("thread {slot} on {home}: {activity:?}, {leaving:?}, {word:?}");
             self.fail(Rule::Invariant, detail);
         }
+        if word.state() == State::Waiting {
+            self.check_wake(slot);
+        }
         if matches!(entity.activity(), Activity::Queued | Activity::Direct) {
             if !self.may_run_on(slot, home) {
                 self.fail(Rule::Invariant, format!("thread {slot} queued on {home}"));
             }
             self.check_waiting(slot);
+        }
+    }
+
+    /// A thread that waits in its ring has not got what it waits for.
+    fn check_wake(self, slot: u32) {
+        let thread = self.record(slot);
+        let Some(held) = thread.ops.home.completions() else { return };
+        let count = held.ring().kernel.count();
+        drop(held);
+        if thread.ops.want.due(&thread.state, count).is_some() {
+            self.fail(Rule::Stuck, format!("thread {slot} waits, and has {count} completions"));
         }
     }
 

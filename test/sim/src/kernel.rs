@@ -1,9 +1,9 @@
 //! What the kernel's operations and processes find under them: stacks that are coroutines, rings and memory of
 //! the host's, objects.
 
-use crate::Rule;
 use crate::life::UserStart;
 use crate::sim::{Record, Sim};
+use crate::{Fault, Rule};
 use abi_ring_testing::real_block;
 use abi_sync::BlockMemory;
 use abi_types::{RingBlock, Status};
@@ -11,7 +11,7 @@ use core_fallible::OutOfMemory;
 use core_sched_policy::Policy;
 use core_thread::ThreadKey;
 use kernel_ops::capability::Object;
-use kernel_ops::machine::{ProcessPart, Tables};
+use kernel_ops::machine::{Defect, ProcessPart, Tables};
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::party::Party;
 use kernel_process::machine::{BadStart, Place, Start};
@@ -64,6 +64,10 @@ impl<P: Policy + 'static> kernel_ops::Machine for Sim<P> {
     }
 
     fn poll_input(self) {}
+
+    fn plants(self, defect: Defect) -> bool {
+        self.0.config.fault == Fault::InOperations(defect)
+    }
 }
 
 impl<P: Policy + 'static> Objects for Sim<P> {

@@ -49,6 +49,7 @@ mod workload;
 pub use config::{Config, Costs, Fault};
 pub use failure::{Done, Failure, Rule};
 pub use kernel_dispatch::Defect;
+pub use kernel_ops::machine::Defect as OperationDefect;
 pub use machine::{Machine, Report};
 pub use options::{Options, USAGE};
 pub use planted::{NoCreditFloor, StaleTag};
