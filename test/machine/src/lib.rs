@@ -27,7 +27,7 @@ mod user;
 mod world;
 
 pub use machine::Host;
-pub use objects::HostObject;
+pub use objects::{HostObject, released, serve_call};
 pub use space::HostSpace;
 pub use user::{Done, User};
 pub use world::{Body, Config, Grant, Process, Report, run};

@@ -1,4 +1,4 @@
-//! What the machine serves: the clock and threads, as the kernel serves them.
+//! What a test machine serves: the clock and threads, as the kernel serves them.
 
 use crate::machine::Host;
 use abi_types::Status;
@@ -7,7 +7,7 @@ use kernel_object as served;
 use kernel_ops::capability::Object;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
-use kernel_process::{Thread, end, join};
+use kernel_process::{Machine, Thread, end, join};
 use schema_wire::Served;
 
 /// An object that the machine serves.
@@ -24,9 +24,9 @@ pub enum HostObject {
 }
 
 /// The calling thread: it has no registers, and can end.
-struct Control<'c, 'r>(&'c mut Calling<'r, Host>);
+struct Control<'c, 'r, M: Machine>(&'c mut Calling<'r, M>);
 
-impl served::thread_control::Host for Control<'_, '_> {
+impl<M: Machine> served::thread_control::Host for Control<'_, '_, M> {
     fn fs_base(&self) -> u64 {
         0
     }
@@ -40,6 +40,48 @@ impl served::thread_control::Host for Control<'_, '_> {
     }
 }
 
+/// Serves a call on one of these objects, on any machine that has them.
+pub fn serve_call<M: Machine<Other = HostObject>>(
+    calling: &mut Calling<'_, M>,
+    object: Object<HostObject>,
+    method: u16,
+    params: &[u8],
+    results: &mut [u8],
+) -> Result<Served, Status> {
+    match object {
+        Object::Other(HostObject::Timer) => {
+            schema::timer::dispatch(&mut served::timer::Timer(calling), method, params, results)
+        }
+        Object::Other(HostObject::ThreadSpawner) => {
+            let mut server = served::thread_spawner::ThreadSpawner(calling);
+            schema::thread_spawner::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::ThreadControl) => {
+            let mut host = Control(calling);
+            let mut server = served::thread_control::ThreadControl(&mut host);
+            schema::thread_control::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::ThreadHandle(thread)) => {
+            let mut host = served::thread_handle::Handle { calling, thread };
+            let mut server = served::thread_handle::ThreadHandle(&mut host);
+            schema::thread_handle::dispatch(&mut server, method, params, results)
+        }
+        Object::Endpoint(of) => {
+            let mut host = served::endpoint::Owner { calling, of };
+            let mut server = served::endpoint::Endpoint(&mut host);
+            schema::endpoint::dispatch(&mut server, method, params, results)
+        }
+        Object::ParkSpace | Object::Facet(_) => Err(Status::Unimplemented),
+    }
+}
+
+/// A capability to one of these objects left a slot.
+pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
+    if let HostObject::ThreadHandle(thread) = object {
+        join::handle_released(m, thread);
+    }
+}
+
 impl Objects for Host {
     fn serve_call(
         self,
@@ -49,37 +91,11 @@ impl Objects for Host {
         params: &[u8],
         results: &mut [u8],
     ) -> Result<Served, Status> {
-        match object {
-            Object::Other(HostObject::Timer) => {
-                schema::timer::dispatch(&mut served::timer::Timer(calling), method, params, results)
-            }
-            Object::Other(HostObject::ThreadSpawner) => {
-                let mut server = served::thread_spawner::ThreadSpawner(calling);
-                schema::thread_spawner::dispatch(&mut server, method, params, results)
-            }
-            Object::Other(HostObject::ThreadControl) => {
-                let mut host = Control(calling);
-                let mut server = served::thread_control::ThreadControl(&mut host);
-                schema::thread_control::dispatch(&mut server, method, params, results)
-            }
-            Object::Other(HostObject::ThreadHandle(thread)) => {
-                let mut host = served::thread_handle::Handle { calling, thread };
-                let mut server = served::thread_handle::ThreadHandle(&mut host);
-                schema::thread_handle::dispatch(&mut server, method, params, results)
-            }
-            Object::Endpoint(of) => {
-                let mut host = served::endpoint::Owner { calling, of };
-                let mut server = served::endpoint::Endpoint(&mut host);
-                schema::endpoint::dispatch(&mut server, method, params, results)
-            }
-            Object::ParkSpace | Object::Facet(_) => Err(Status::Unimplemented),
-        }
+        serve_call(calling, object, method, params, results)
     }
 
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
-        if let HostObject::ThreadHandle(thread) = object {
-            join::handle_released(self, thread);
-        }
+        released(self, object);
     }
 
     fn exit_thread(self, thread: &'static Thread<Self>, code: i64) -> ! {

@@ -7,11 +7,16 @@ use std::sync::Mutex;
 
 const PAGE: u64 = 4096;
 
-/// A process's memory.
-#[derive(Default)]
-pub struct HostSpace {
+/// A process's memory, with rings in memory `R`.
+pub struct HostSpace<R = &'static PlainMemory> {
     pages: Mutex<BTreeMap<u64, Page>>,
-    rings: Mutex<BTreeMap<u64, &'static PlainMemory>>,
+    rings: Mutex<BTreeMap<u64, R>>,
+}
+
+impl<R> Default for HostSpace<R> {
+    fn default() -> Self {
+        Self { pages: Mutex::default(), rings: Mutex::default() }
+    }
 }
 
 struct Page {
@@ -19,7 +24,7 @@ struct Page {
     is_writable: bool,
 }
 
-impl HostSpace {
+impl<R: Copy + Send + 'static> HostSpace<R> {
     /// Maps pages of zeros.
     pub fn map(&self, start: u64, pages: u64, is_writable: bool) {
         let mut map = self.pages.lock().unwrap();
@@ -35,17 +40,22 @@ impl HostSpace {
     }
 
     /// Puts a ring at an address.
-    pub(crate) fn put_ring(&self, address: u64, ring: &'static PlainMemory) {
+    pub fn put_ring(&self, address: u64, ring: R) {
         self.rings.lock().unwrap().insert(address, ring);
     }
 
     /// The ring at an address.
-    pub(crate) fn ring(&self, address: u64) -> &'static PlainMemory {
+    pub fn ring(&self, address: u64) -> R {
         self.rings.lock().unwrap()[&address]
     }
 
-    /// Frees at most so many pages; whether nothing is left.
-    pub(crate) fn free(&self, most: u64) -> bool {
+    /// Takes every ring away.
+    pub fn take_rings(&self) -> impl Iterator<Item = R> {
+        std::mem::take(&mut *self.rings.lock().unwrap()).into_values()
+    }
+
+    /// Frees at most so many pages, and the rings with the last; whether nothing is left.
+    pub fn free(&self, most: u64) -> bool {
         let mut map = self.pages.lock().unwrap();
         for _ in 0..most {
             map.pop_first();
@@ -82,7 +92,7 @@ impl HostSpace {
     }
 }
 
-impl Space for HostSpace {
+impl<R: Copy + Send + 'static> Space for HostSpace<R> {
     fn copy_in(&self, to: &mut [u8], from: u64) -> Result<(), NotMapped> {
         self.each(from, to.len(), false, |n, byte| to[n] = *byte)
     }

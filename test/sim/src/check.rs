@@ -6,6 +6,8 @@ use core_sched::{Activity, Ordered};
 use core_sched_policy::{Policy, QUANTUM_NS};
 use core_thread::State;
 use kernel_dispatch::After;
+use kernel_ops::machine::CpuPart;
+use kernel_process::Process;
 
 /// A thread may wait while a CPU it may run on is idle for at most so long: an idle CPU tries a few
 /// others and may miss the one to take from; the crowded CPU looks around within a slice.
@@ -13,12 +15,6 @@ const IDLE_BOUND_NS: u64 = QUANTUM_NS + MS;
 
 /// How many quanta times the sum of weights over its own a thread may wait.
 const WAIT_QUANTA: u64 = 8;
-
-/// The greatest of a number now and before each change since a time.
-fn most_since(changes: &[(u64, u64)], now: u64, from_ns: u64) -> u64 {
-    let recent = changes.iter().rev().take_while(|change| change.0 >= from_ns);
-    recent.map(|change| change.1).fold(now, u64::max)
-}
 
 /// No thread has to start sooner than this.
 const LEAST_BOUND_NS: u64 = WAIT_QUANTA * QUANTUM_NS;
@@ -30,7 +26,7 @@ impl<P: Policy + 'static> Sim<P> {
         self.with(|w| {
             let thread = w.thread(slot);
             let (weight, ready_ns) = (applied.min(thread.least_weight), thread.ready_ns);
-            let weights = most_since(&w.weight_changes, w.weights, ready_ns).max(applied);
+            let weights = w.weight_peaks.most_since(ready_ns, w.weights).max(applied);
             weights * QUANTUM_NS * WAIT_QUANTA / weight
         })
     }
@@ -42,7 +38,7 @@ impl<P: Policy + 'static> Sim<P> {
         let home = self.home(slot);
         let load = self.with(|w| {
             let arrived_ns = w.thread(slot).arrived_ns;
-            most_since(&w.load_changes[home], w.loads[home], arrived_ns)
+            w.load_peaks[home].most_since(arrived_ns, w.loads[home])
         });
         load.max(weight) * QUANTUM_NS * WAIT_QUANTA / weight
     }
@@ -53,7 +49,7 @@ impl<P: Policy + 'static> Sim<P> {
             while let Some(cpu) = w.used_queues.pop() {
                 let load = self.0.cpus[cpu].queue.hint().load;
                 if load != w.loads[cpu] {
-                    w.load_changes[cpu].push((w.now_ns, w.loads[cpu]));
+                    w.load_peaks[cpu].changes(w.now_ns, w.loads[cpu]);
                     w.loads[cpu] = load;
                 }
             }
@@ -78,6 +74,15 @@ impl<P: Policy + 'static> Sim<P> {
         let ran_ns = self.entity(slot).snapshot().runtime_ns;
         if charged_ns != ran_ns {
             let detail = format!("thread {slot} ran {ran_ns} ns and was charged for {charged_ns}");
+            self.fail(Rule::Invariant, detail);
+        }
+    }
+
+    /// Nothing of a process is left but its record.
+    pub(crate) fn check_reaped(self, process: &'static Process<Self>) {
+        let (sleeps, charged) = (process.ops.sleeps(), process.members.lock().charged());
+        if (sleeps, charged) != (0, 0) {
+            let detail = format!("{process:?} leaves {sleeps} sleeps and {charged} threads");
             self.fail(Rule::Invariant, detail);
         }
     }
@@ -174,7 +179,7 @@ impl<P: Policy + 'static> Sim<P> {
 
     /// State word, scheduling state, CPU and bookkeeping agree about a thread.
     fn check_thread(self, slot: u32) {
-        let word = self.record(slot).word.load();
+        let word = self.record(slot).state.load();
         if let Err(rule) = word.check_invariants() {
             self.fail(Rule::Invariant, format!("thread {slot}: {rule}"));
         }
@@ -191,13 +196,13 @@ impl<P: Policy + 'static> Sim<P> {
             (Activity::Resting, Some(After::Wait)) => word.state() == State::AboutToWait,
             (Activity::Dead, Some(After::End)) => word.state() == State::Running,
             (_, Some(_)) => false,
-            (Activity::Resting, None) => {
-                word.state() == State::Waiting || word.state() == State::Free && !is_alive
-            }
+            (Activity::Resting, None) => word.state() == State::Waiting,
             (Activity::Queued | Activity::Direct, None) => word.state() == State::Runnable,
             (Activity::Running, None) => word.state() == State::Running && is_current,
             (Activity::Moving, None) => false,
-            (Activity::Dead, None) => matches!(word.state(), State::Free | State::Retired),
+            (Activity::Dead, None) => {
+                matches!(word.state(), State::Dead | State::Free | State::Retired) && !is_alive
+            }
         };
         let is_running = entity.activity() == Activity::Running;
         if !agree || is_current != is_running {
@@ -205,11 +210,25 @@ impl<P: Policy + 'static> Sim<P> {
             let detail = format!("thread {slot} on {home}: {activity:?}, {leaving:?}, {word:?}");
             self.fail(Rule::Invariant, detail);
         }
+        if word.state() == State::Waiting {
+            self.check_wake(slot);
+        }
         if matches!(entity.activity(), Activity::Queued | Activity::Direct) {
             if !self.may_run_on(slot, home) {
                 self.fail(Rule::Invariant, format!("thread {slot} queued on {home}"));
             }
             self.check_waiting(slot);
+        }
+    }
+
+    /// A thread that waits in its ring has not got what it waits for.
+    fn check_wake(self, slot: u32) {
+        let thread = self.record(slot);
+        let Some(held) = thread.ops.home.completions() else { return };
+        let count = held.ring().kernel.count();
+        drop(held);
+        if thread.ops.want.due(&thread.state, count).is_some() {
+            self.fail(Rule::Stuck, format!("thread {slot} waits, and has {count} completions"));
         }
     }
 
@@ -234,26 +253,28 @@ impl<P: Policy + 'static> Sim<P> {
                     format!("CPU {n} accounts for more time than there was"),
                 );
             }
-            let said = self.with(|w| w.deadlines[n].check_invariants(&self.0.timers));
-            if let Err(rule) = said {
+            let deadlines = cpu.own.deadlines().lock();
+            if let Err(rule) = deadlines.check_invariants(self.0.tables.timers.cells()) {
                 self.fail(Rule::Invariant, format!("deadlines of {n}: {rule}"));
             }
         }
-        let broken = self.with(|w| {
-            let mut services = w.servers.iter().enumerate();
-            services.find_map(|(n, s)| Some((n, s.service.check_invariants().err()?)))
-        });
-        if let Some((n, rule)) = broken {
-            self.fail(Rule::Invariant, format!("service {n}: {rule}"));
+        if let Err(rule) = self.0.tables.park.check_invariants() {
+            self.fail(Rule::Invariant, format!("words that threads wait at: {rule}"));
         }
-        (0..self.0.slots.len() as u32).for_each(|slot| self.check_thread(slot));
+        for process in self.0.records.processes() {
+            let service = process.ops.service.lock();
+            if let Some(Err(rule)) = service.as_ref().map(|s| s.calls.check_invariants()) {
+                self.fail(Rule::Invariant, format!("what {process:?} serves: {rule}"));
+            }
+        }
+        (0..self.0.records.threads().len() as u32).for_each(|slot| self.check_thread(slot));
         let is_leaving = |slot: u32| {
             self.with(|w| w.cpus.iter().any(|cpu| cpu.left.is_some_and(|left| left.slot == slot)))
         };
         let runs = |slot: &u32| {
-            self.record(*slot).word.load().state() == State::Running && !is_leaving(*slot)
+            self.record(*slot).state.load().state() == State::Running && !is_leaving(*slot)
         };
-        let running = (0..self.0.slots.len() as u32).filter(runs).count();
+        let running = (0..self.0.records.threads().len() as u32).filter(runs).count();
         if running != current {
             self.fail(Rule::Invariant, format!("{running} threads run on {current} CPUs"));
         }

@@ -48,14 +48,16 @@ impl Costs {
     };
 }
 
-/// A bug planted in the driver; the checks have to find it.
+/// A bug planted in the driver or in an operation; the checks have to find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// None.
     #[default]
     None,
-    /// That one, once in so many times that it could be.
+    /// That one of the driver, once in so many times that it could be.
     Planted(Defect, u64),
+    /// That one of an operation, or of an end, whenever it could be.
+    InOperations(kernel_ops::machine::Defect),
 }
 
 impl Fault {
@@ -65,7 +67,7 @@ impl Fault {
 
     pub(crate) fn one_in(self) -> u64 {
         match self {
-            Self::None => u64::MAX,
+            Self::None | Self::InOperations(_) => u64::MAX,
             Self::Planted(_, one_in) => one_in,
         }
     }

@@ -26,14 +26,24 @@ pub(crate) struct Cpu {
     /// Interrupts are off: it is on its way from one stack to another.
     pub(crate) left: Option<Left>,
     pub(crate) lefts: u64,
+    /// Interrupts that have come and are not taken: from another CPU, from the timer.
+    pub(crate) is_interrupted: bool,
+    pub(crate) timer_fired: bool,
     /// It halted, or waits a moment.
     pub(crate) rests: bool,
     pub(crate) looks: bool,
     pub(crate) idle_since_ns: Option<u64>,
     /// The last time it was idle, from and to.
     pub(crate) was_idle_ns: (u64, u64),
-    /// Start of the current span, for the timeline.
-    pub(crate) span_ns: u64,
+    /// The thread that runs, and since when, for the timeline.
+    pub(crate) span: Option<(u32, u64)>,
     /// When its queue's lock is free again.
     pub(crate) lock_free_ns: u64,
+}
+
+impl Cpu {
+    /// A CPU that has been idle from the beginning.
+    pub(crate) fn idle() -> Self {
+        Self { idle_since_ns: Some(0), ..Self::default() }
+    }
 }

@@ -2,14 +2,17 @@
 
 use crate::cpu::Cpu;
 use crate::event::{Event, Events};
-use crate::ipc::{Gate, Server};
-use crate::sim::{Parts, Sim};
+use crate::gate::Gate;
+use crate::kernel::keep_rings;
+use crate::peaks::Peaks;
+use crate::process::{Home, Offer};
+use crate::sim::Sim;
 use crate::thread::Thread;
-use crate::{Config, Done, Failure, Rng, Rule, Step, Trace};
+use crate::{Config, Done, Failure, Rng, Rule, Trace};
 use core_sched::{Entity, Snapshot};
 use core_sched_policy::Policy;
-use core_timer::DeadlineQueue;
-use kernel_dispatch::{self as dispatch, WayOut};
+use kernel_dispatch as dispatch;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A full walk over everything is made every so many events.
@@ -51,12 +54,12 @@ pub struct Report {
 /// What changes as a machine runs, beside what the driver keeps.
 pub(crate) struct World {
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) deadlines: Vec<DeadlineQueue>,
     pub(crate) threads: Vec<Thread>,
-    pub(crate) free: Vec<u32>,
-    /// Threads that ended and are not taken apart yet.
+    /// Threads that ended and are not accounted for yet.
     pub(crate) dead: Vec<u32>,
-    pub(crate) servers: Vec<Server>,
+    /// Processes by number.
+    pub(crate) homes: BTreeMap<u32, Home>,
+    pub(crate) offers: Vec<Offer>,
     pub(crate) gates: Vec<Gate>,
     /// Numbers that programs share.
     pub(crate) shared: Vec<u64>,
@@ -65,12 +68,12 @@ pub(crate) struct World {
     /// The time, and the CPU whose step it is.
     pub(crate) now_ns: u64,
     pub(crate) here: usize,
-    /// Sum of weights of all live threads, and what it was before each change, when.
+    /// Sum of weights of all live threads, and what it was.
     pub(crate) weights: u64,
-    pub(crate) weight_changes: Vec<(u64, u64)>,
+    pub(crate) weight_peaks: Peaks,
     /// The same for the load of each queue, and the queues the event used.
     pub(crate) loads: Vec<u64>,
-    pub(crate) load_changes: Vec<Vec<(u64, u64)>>,
+    pub(crate) load_peaks: Vec<Peaks>,
     pub(crate) used_queues: Vec<usize>,
     pub(crate) touched: Vec<u32>,
     pub(crate) report: Report,
@@ -79,14 +82,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(config: &Config, room: usize) -> Self {
-        let idle_cpu = Cpu { idle_since_ns: Some(0), ..Cpu::default() };
         Self {
-            cpus: vec![idle_cpu; config.cpus],
-            deadlines: (0..config.cpus as u32).map(DeadlineQueue::new).collect(),
+            cpus: vec![Cpu::idle(); config.cpus],
             threads: (0..room).map(|_| Thread::empty()).collect(),
-            free: (0..room as u32).rev().collect(),
             dead: Vec::new(),
-            servers: Vec::new(),
+            homes: BTreeMap::new(),
+            offers: Vec::new(),
             gates: Vec::new(),
             shared: Vec::new(),
             events: Events::default(),
@@ -94,9 +95,9 @@ impl World {
             now_ns: 0,
             here: 0,
             weights: 0,
-            weight_changes: Vec::new(),
+            weight_peaks: Peaks::default(),
             loads: vec![0; config.cpus],
-            load_changes: vec![Vec::new(); config.cpus],
+            load_peaks: vec![Peaks::default(); config.cpus],
             used_queues: Vec::new(),
             touched: Vec::new(),
             report: Report::default(),
@@ -127,12 +128,19 @@ impl World {
         self.cpus[self.here].overhead_ns = end_ns - self.now_ns;
     }
 
+    /// What ran on a CPU up to now is a span of the timeline.
+    pub(crate) fn end_span(&mut self, cpu: usize) {
+        if let (Some((slot, from_ns)), Some(trace)) = (self.cpus[cpu].span.take(), &mut self.trace)
+        {
+            trace.span(cpu, slot, from_ns, self.now_ns);
+        }
+    }
+
     /// A thread can run from now on.
     pub(crate) fn ready(&mut self, slot: u32) {
         self.touched.push(slot);
         let now_ns = self.now_ns;
         let thread = self.thread(slot);
-        thread.ticket = None;
         thread.ready_ns = now_ns;
         thread.arrived_ns = now_ns;
         let weight = thread.weight;
@@ -144,7 +152,7 @@ impl World {
     pub(crate) fn count_weight(&mut self, slot: u32, weight: u64) {
         let old = std::mem::replace(&mut self.thread(slot).counted_weight, weight);
         if old != weight {
-            self.weight_changes.push((self.now_ns, self.weights));
+            self.weight_peaks.changes(self.now_ns, self.weights);
             self.weights = self.weights + weight - old;
         }
     }
@@ -167,11 +175,31 @@ impl World {
 
 /// A machine; `P` is the policy of its queues.
 ///
-/// Like a kernel's, its tables are made once and never given back.
+/// Like a kernel's, its tables are made once and never given back; stacks and rings are, with the machine.
 pub struct Machine<P: Policy + 'static> {
     /// What it was made with.
     pub config: Config,
     pub(crate) sim: Sim<P>,
+}
+
+impl<P: Policy + 'static> Drop for Machine<P> {
+    /// Threads end where they are, and their stacks and rings are kept for the next machine.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let records = &self.sim.0.records;
+        for thread in records.threads() {
+            // Refused by a record without a thread.
+            let _remains = thread.ops.home.retire();
+        }
+        for process in records.processes() {
+            keep_rings(&process.ops.space);
+            if process.key().generation % 2 == 1 {
+                process.ops.vacate();
+            }
+        }
+    }
 }
 
 /// Runs something that may find a broken rule, which unwinds from wherever it is found.
@@ -185,9 +213,16 @@ pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Done<R> {
 impl<P: Policy + 'static> Machine<P> {
     /// An idle machine with room for so many threads, whose queues have the policy that `policy` makes.
     pub fn new(config: Config, room: usize, policy: impl Fn() -> P) -> Self {
-        let sim = Sim(Box::leak(Box::new(Parts::new(config, room, policy))));
-        // Every CPU comes to its idle loop.
+        let sim = Sim::new(config, room, policy);
+        // Every CPU comes to its idle loop, the first by way of the reaper, which finds nothing to do.
         (0..config.cpus).for_each(|cpu| sim.drive(cpu));
+        sim.interrupt(0);
+        // A run begins without a past: no time has gone by, and nothing was left to chance.
+        sim.with(|w| {
+            w.cpus = vec![Cpu::idle(); config.cpus];
+            (w.events, w.rng) = (Events::default(), Rng::new(config.seed));
+            (w.report, w.trace) = (Report::default(), config.traces.then(Trace::default));
+        });
         Self { config, sim }
     }
 
@@ -203,14 +238,10 @@ impl<P: Policy + 'static> Machine<P> {
 
     /// The timeline up to now, if it is kept; it is not kept any more.
     pub fn take_trace(&mut self) -> Option<Trace> {
-        let mut trace = self.sim.with(|w| w.trace.take())?;
-        for cpu in 0..self.config.cpus {
-            if let Some(slot) = self.sim.current(cpu) {
-                let (from_ns, now_ns) = self.sim.with(|w| (w.cpus[cpu].span_ns, w.now_ns));
-                trace.span(cpu, slot, from_ns, now_ns);
-            }
-        }
-        Some(trace)
+        self.sim.with(|w| {
+            (0..w.cpus.len()).for_each(|cpu| w.end_span(cpu));
+            w.trace.take()
+        })
     }
 
     /// Sets the numbers that programs share.
@@ -328,6 +359,7 @@ impl<P: Policy + 'static> Sim<P> {
                     let is_meant = state.timer_epoch == epoch;
                     if is_meant {
                         state.armed_ns = None;
+                        state.timer_fired = true;
                     }
                     is_meant
                 }
@@ -336,33 +368,24 @@ impl<P: Policy + 'static> Sim<P> {
                     state.looks = false;
                     true
                 }
-                Event::Ipi { .. } => true,
+                Event::Ipi { .. } => {
+                    state.is_interrupted = true;
+                    true
+                }
             }
         });
         if !is_meant {
             return;
         }
+        self.interrupt(cpu);
+    }
+
+    /// The CPU's thread stops computing, or its idle loop resting, to see what there is to do.
+    pub(crate) fn interrupt(self, cpu: usize) {
         self.with(|w| w.here = cpu);
         self.settle(cpu);
-        // Interrupts are off during a switch: what comes meanwhile comes after it.
-        self.finish_switch(cpu);
-        match event {
-            Event::OneShot { .. } => {
-                self.with(|w| w.pay(self.0.config.costs.interrupt_ns));
-                dispatch::timer(self, self.current(cpu).is_some());
-            }
-            Event::Ipi { .. } => {
-                self.with(|w| w.pay(self.0.config.costs.interrupt_ns));
-                dispatch::interrupt(self);
-            }
-            Event::Finish { .. } | Event::Left { .. } | Event::Look { .. } => {}
-        }
         self.drive(cpu);
-        while let Some(slot) = self.with(|w| w.dead.pop()) {
-            self.bury(slot);
-            // Whom that woke may be due here.
-            self.drive(cpu);
-        }
+        self.account_for_the_dead();
     }
 
     /// Counts what the current thread did up to now.
@@ -371,34 +394,22 @@ impl<P: Policy + 'static> Sim<P> {
         self.with(|w| w.settle(cpu, slot));
     }
 
-    /// The CPU has left the stack of the thread before, if it is about to.
-    fn finish_switch(self, cpu: usize) {
-        if let Some(left) = self.with(|w| w.cpus[cpu].left.take()) {
-            self.with(|w| w.touched.push(left.slot));
-            dispatch::finish_switch(self, left.after, self.record(left.slot));
-        }
-    }
-
-    /// Lets a CPU do what there is to do at this moment.
+    /// Lets a CPU do what there is to do at this moment: until its thread computes, it is between two stacks,
+    /// or it rests.
     pub(crate) fn drive(self, cpu: usize) {
         self.with(|w| w.here = cpu);
         loop {
-            if self.with(|w| w.cpus[cpu].left.is_some()) {
+            // Its code runs on its own stack, whether it was computing, in the kernel, or has never run.
+            if let Some(thread) = self.0.cpus[cpu].current() {
+                thread.ops.home.context().resume();
                 break;
             }
-            match self.current(cpu) {
-                Some(slot) => match dispatch::way_out(self, self.record(slot)) {
-                    WayOut::Again => {}
-                    WayOut::Free if self.with(|w| w.thread(slot).left_ns > 0) => break,
-                    WayOut::Free => self.step(cpu, slot),
-                },
-                None => {
-                    self.with(|w| w.cpus[cpu].rests = false);
-                    dispatch::turn_of_idle(self);
-                    if self.with(|w| w.cpus[cpu].rests) {
-                        break;
-                    }
-                }
+            self.arrive();
+            self.with(|w| w.cpus[cpu].rests = false);
+            while self.take_interrupt(false) {}
+            dispatch::turn_of_idle(self);
+            if self.with(|w| w.cpus[cpu].rests) {
+                break;
             }
         }
         let current = self.current(cpu);
@@ -414,15 +425,5 @@ impl<P: Policy + 'static> Sim<P> {
                 w.push(end_ns, Event::Finish { cpu, epoch });
             }
         });
-    }
-
-    pub(crate) fn next_step(self, slot: u32) -> Step {
-        self.with(|w| {
-            let thread = &mut w.threads[slot as usize];
-            let (now_ns, work_ns) = (w.now_ns, thread.work_ns);
-            let Some(program) = &mut thread.program else { return Step::Exit };
-            let (rng, shared) = (&mut w.rng, &mut w.shared[..]);
-            program(&mut crate::Context { rng, shared, now_ns, work_ns, slot })
-        })
     }
 }

@@ -29,11 +29,6 @@ pub enum Step {
         /// Which gate.
         gate: usize,
     },
-    /// One less to come to a gate, without waiting for the others.
-    CountDown {
-        /// Which gate.
-        gate: usize,
-    },
     /// Makes a thread.
     Spawn {
         /// Its share.
@@ -57,9 +52,9 @@ pub enum Step {
         /// Where.
         mask: CpuSet,
     },
-    /// Kills a thread, by its number.
+    /// Ends the process of a thread, by the thread's number, and so all its threads.
     Kill {
-        /// Whom.
+        /// Whose.
         slot: u32,
     },
     /// Ends.

@@ -1,32 +1,42 @@
-//! What the driver finds under it: CPUs, time, interrupts and stacks that exist only as events.
+//! What the driver finds under it: CPUs, time and interrupts that exist only as events.
 
 use crate::cpu::Left;
 use crate::event::Event;
 use crate::machine::World;
 use crate::{Config, Rule};
+use core_park::Waiter;
 use core_sched::{Charge, CpuId, CpuSet, Entity, Error};
-use core_sched_policy::{LatencyClass, Policy, Share, Weight};
-use core_thread::{StateWord, ThreadKey};
-use core_timer::Timer;
-use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Record, Saw};
+use core_sched_policy::Policy;
+use core_timer::DeadlineQueue;
+use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
+use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::timers::Timers;
+use kernel_ops::{deadlines, enter, expire};
+use kernel_process::{Process, Records, Thread, end, spawn};
 use smp_ipi::{IdleSet, Requests};
-use smp_rq::{Node, RunQueue};
+use smp_lock::TicketLock;
+use smp_park::ParkTable;
+use smp_ring::Context as _;
+use smp_ring_testing::CoroutineContext;
+use smp_rq::RunQueue;
 use std::cell::RefCell;
+use std::convert::Infallible;
+use test_machine::HostSpace;
 
-/// A thread's record, as much of it as the driver reaches.
-pub(crate) struct Slot {
-    pub(crate) node: Node,
-    pub(crate) word: StateWord,
-    pub(crate) slot: u32,
+/// A thread's record.
+pub(crate) type Record<P> = Thread<Sim<P>>;
+
+/// Process records beside one for each thread: of those that are being taken apart.
+const ENDING_PROCESSES: usize = 32;
+
+/// What the machine keeps of a CPU that the kernel reaches.
+pub(crate) struct Own {
+    deadlines: TicketLock<DeadlineQueue>,
 }
 
-impl Record for Slot {
-    fn node(&self) -> &Node {
-        &self.node
-    }
-
-    fn state(&self) -> &StateWord {
-        &self.word
+impl CpuPart for Own {
+    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
+        &self.deadlines
     }
 }
 
@@ -35,8 +45,8 @@ pub(crate) struct Parts<P: Policy + 'static> {
     pub(crate) config: Config,
     pub(crate) cpus: Box<[dispatch::Cpu<Sim<P>>]>,
     pub(crate) idle: IdleSet,
-    pub(crate) slots: Box<[Slot]>,
-    pub(crate) timers: Box<[Timer]>,
+    pub(crate) records: Records<Sim<P>>,
+    pub(crate) tables: Tables,
     world: RefCell<World>,
 }
 
@@ -44,24 +54,39 @@ pub(crate) fn id(cpu: usize) -> CpuId {
     CpuId::new(cpu).expect("a CPU of the machine")
 }
 
-impl<P: Policy + 'static> Parts<P> {
+fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
+    items.collect::<Vec<T>>().leak()
+}
+
+impl<P: Policy + 'static> Sim<P> {
+    /// A machine with room for so many threads beside the reaper, whose CPUs have not begun.
     pub(crate) fn new(config: Config, room: usize, policy: impl Fn() -> P) -> Self {
-        let share = Share::new(Weight::DEFAULT, LatencyClass::Normal);
-        let node = |slot: u32| {
-            let key = ThreadKey { slot, generation: 1 };
-            Node::new(key.to_bits(), share, id(0))
-        };
         let queue = |cpu| RunQueue::ordered_by(id(cpu), policy(), 0);
-        Self {
+        let own = |cpu| Own { deadlines: TicketLock::new(DeadlineQueue::new(cpu as u32)) };
+        let room = room + 1;
+        let count = room as u32;
+        let timers = Timers::new(count, count).expect("memory for timers");
+        let waiters = leaked((0..room).map(|_| Waiter::new()));
+        let parts = Parts {
             config,
-            cpus: (0..config.cpus).map(|cpu| dispatch::Cpu::new(queue(cpu), ())).collect(),
+            cpus: (0..config.cpus).map(|n| dispatch::Cpu::new(queue(n), own(n))).collect(),
             idle: IdleSet::new(),
-            slots: (0..room as u32)
-                .map(|slot| Slot { node: node(slot), word: StateWord::new(), slot })
-                .collect(),
-            timers: (0..room).map(|_| Timer::new()).collect(),
+            records: Records::new(),
+            tables: Tables {
+                timers,
+                park: ParkTable::new(waiters, [config.seed, 1]),
+                has_fast_path: true,
+            },
             world: RefCell::new(World::new(&config, room)),
-        }
+        };
+        let sim = Self(Box::leak(Box::new(parts)));
+        let thread = |slot| Thread::new(slot, count, id(0), CoroutineContext::new());
+        let process = |_| Process::new(HostSpace::default());
+        let threads = leaked((0..count).map(thread));
+        let processes = leaked((0..room + ENDING_PROCESSES).map(process));
+        assert!(sim.0.records.fill(threads, processes), "tables are filled once");
+        spawn::spawn_reaper(sim).expect("memory for a reaper");
+        sim
     }
 }
 
@@ -86,12 +111,12 @@ impl<P: Policy + 'static> Sim<P> {
         self.with(|w| w.now_ns)
     }
 
-    pub(crate) fn record(self, slot: u32) -> &'static Slot {
-        &self.0.slots[slot as usize]
+    pub(crate) fn record(self, slot: u32) -> &'static Record<P> {
+        self.0.records.thread(slot).expect("a record of the machine")
     }
 
     pub(crate) fn current(self, cpu: usize) -> Option<u32> {
-        self.0.cpus[cpu].current().map(|record| record.slot)
+        self.0.cpus[cpu].current().map(Thread::slot)
     }
 
     pub(crate) fn home(self, slot: u32) -> usize {
@@ -109,13 +134,13 @@ impl<P: Policy + 'static> Sim<P> {
     }
 
     /// A thread leaves the CPU whose step it is; what follows for it comes when the stack is left.
-    fn leave(self, after: After, of: &'static Slot) {
+    fn leave(self, after: After, of: &'static Record<P>) {
         let at_ns = self.0.config.costs.switch_ns / 2;
         self.with(|w| {
-            let (cpu, slot, now_ns) = (w.here, of.slot, w.now_ns);
+            let (cpu, slot, now_ns) = (w.here, of.slot(), w.now_ns);
             w.touched.push(slot);
-            if let Some(trace) = &mut w.trace {
-                trace.span(cpu, slot, w.cpus[cpu].span_ns, now_ns);
+            if w.cpus[cpu].span.is_some_and(|span| span.0 == slot) {
+                w.end_span(cpu);
             }
             let state = &mut w.cpus[cpu];
             state.lefts += 1;
@@ -124,6 +149,51 @@ impl<P: Policy + 'static> Sim<P> {
             w.thread(slot).last_cpu = cpu;
             w.push(now_ns + at_ns, Event::Left { cpu, epoch });
         });
+    }
+
+    /// First of all on a stack: the CPU has left the one before, if it is about to.
+    pub(crate) fn arrive(self) {
+        if let Some(left) = self.with(|w| w.cpus[w.here].left.take()) {
+            self.with(|w| w.touched.push(left.slot));
+            dispatch::finish_switch(self, left.after, self.record(left.slot));
+        }
+    }
+
+    /// A thread that did not run can run from now on.
+    fn ready(self, slot: u32) {
+        let newborn = self.with(|w| {
+            w.ready(slot);
+            let thread = w.thread(slot);
+            thread.wakes = thread.newborn.is_none();
+            thread.newborn.take()
+        });
+        // The kernel gives a new thread its weight; its class is the simulator's.
+        if let Some(share) = newborn {
+            self.set_share(slot, share);
+        }
+    }
+
+    /// Takes an interrupt, if one is pending; `from_user` says that it interrupts user mode. Others may have come
+    /// once the thread is back.
+    pub(crate) fn take_interrupt(self, from_user: bool) -> bool {
+        let interrupt_ns = self.0.config.costs.interrupt_ns;
+        let (is_interrupted, is_late) = self.with(|w| {
+            let cpu = &mut w.cpus[w.here];
+            let is_interrupted = std::mem::take(&mut cpu.is_interrupted);
+            // The timer's comes after the other, if nothing else runs in between.
+            let is_late = !is_interrupted && std::mem::take(&mut cpu.timer_fired);
+            if is_interrupted || is_late {
+                w.pay(interrupt_ns);
+            }
+            (is_interrupted, is_late)
+        });
+        if is_interrupted {
+            dispatch::interrupt(self);
+        }
+        if is_late {
+            dispatch::timer(self, from_user);
+        }
+        is_interrupted || is_late
     }
 
     /// A thread is on the CPU whose step it is from now on.
@@ -137,8 +207,11 @@ impl<P: Policy + 'static> Sim<P> {
             if let Some(since_ns) = w.cpus[cpu].idle_since_ns.take() {
                 w.cpus[cpu].was_idle_ns = (since_ns, now_ns);
             }
+            w.end_span(cpu);
+            w.cpus[cpu].span = Some((slot, now_ns));
             let thread = &mut w.threads[slot as usize];
             thread.starts += 1;
+            thread.wakes = false;
             let mut extra_ns = 0;
             if thread.last_cpu != cpu {
                 extra_ns += costs.migration_ns;
@@ -151,7 +224,6 @@ impl<P: Policy + 'static> Sim<P> {
             state.process = thread.process;
             state.overhead_ns += extra_ns;
             state.since_ns = now_ns;
-            state.span_ns = now_ns;
             w.touched.push(slot);
             w.report.starts += 1;
             w.report.fingerprint ^= (cpu as u64) << 32 | u64::from(slot);
@@ -161,9 +233,9 @@ impl<P: Policy + 'static> Sim<P> {
 
 impl<P: Policy + 'static> Machine for Sim<P> {
     type Policy = P;
-    type Thread = Slot;
-    type Own = ();
-    type Gone = ();
+    type Thread = Record<P>;
+    type Own = Own;
+    type Gone = Infallible;
 
     fn cpus(self) -> &'static [dispatch::Cpu<Self>] {
         &self.0.cpus
@@ -185,12 +257,12 @@ impl<P: Policy + 'static> Machine for Sim<P> {
         self.0.config.siblings(of)
     }
 
-    fn thread(self, slot: u32) -> Option<&'static Slot> {
-        self.0.slots.get(slot as usize)
+    fn thread(self, slot: u32) -> Option<&'static Record<P>> {
+        self.0.records.thread(slot)
     }
 
-    fn allowed(self, thread: &'static Slot) -> CpuSet {
-        self.with(|w| w.thread(thread.slot).mask)
+    fn allowed(self, thread: &'static Record<P>) -> CpuSet {
+        self.with(|w| w.thread(thread.slot()).mask)
     }
 
     fn balances(self) -> bool {
@@ -215,24 +287,11 @@ impl<P: Policy + 'static> Machine for Sim<P> {
     }
 
     fn expire(self, here: &Here<Self>, now_ns: u64) {
-        let cpu = here.id().index();
-        while let Some(expired) =
-            self.with(|w| w.deadlines[cpu].pop_expired(&self.0.timers, now_ns))
-        {
-            let slot = expired.index;
-            let (generation, ticket) =
-                self.with(|w| (w.thread(slot).generation, w.thread(slot).ticket));
-            if let Some(ticket) = ticket {
-                self.wake(slot, generation, ticket);
-            }
-        }
-        if let Some(at_ns) = self.next_deadline(here) {
-            self.arm(here, now_ns, at_ns);
-        }
+        expire::expire(self, here, now_ns);
     }
 
     fn next_deadline(self, here: &Here<Self>) -> Option<u64> {
-        self.with(|w| w.deadlines[here.id().index()].next_deadline_ns(&self.0.timers))
+        deadlines::next(self, here)
     }
 
     fn send_ipi(self, to: &'static dispatch::Cpu<Self>) {
@@ -243,13 +302,22 @@ impl<P: Policy + 'static> Machine for Sim<P> {
         });
     }
 
-    fn serve(self, _: &Here<Self>, _: Requests) {}
+    fn serve(self, _: &Here<Self>, _: Requests) {
+        self.account_for_the_dead();
+        end::wake_reaper(self);
+    }
 
     fn has_work(self, _: &Here<Self>) -> bool {
         false
     }
 
-    fn let_interrupts_in(self) {}
+    fn let_interrupts_in(self) {
+        // What is done from outside the machine is not interrupted.
+        let runs_here = |thread: &'static Record<P>| thread.ops.home.context().runs_here();
+        if self.cpu_here().current().is_some_and(runs_here) {
+            while self.take_interrupt(false) {}
+        }
+    }
 
     fn max_sleep_ns(self) -> Option<u64> {
         self.0.config.max_sleep_ns
@@ -283,39 +351,65 @@ impl<P: Policy + 'static> Machine for Sim<P> {
         });
     }
 
-    fn switch(self, _: Here<Self>, _: Option<&'static Slot>, after: After, of: &'static Slot) {
+    fn switch(
+        self,
+        _: Here<Self>,
+        _: Option<&'static Record<P>>,
+        after: After,
+        of: &'static Record<P>,
+    ) {
         self.leave(after, of);
+        CoroutineContext::suspend();
+        self.arrive();
     }
 
-    fn switch_for_good(self, _: Here<Self>, _: Option<&'static Slot>, of: &'static Slot) {
+    fn switch_for_good(
+        self,
+        _: Here<Self>,
+        _: Option<&'static Record<P>>,
+        of: &'static Record<P>,
+    ) -> Infallible {
         self.leave(After::End, of);
+        loop {
+            CoroutineContext::suspend();
+        }
     }
 
-    fn leave_idle(self, _: Here<Self>, _: &'static Slot) {}
+    /// The idle loop is on no stack of its own: the next thread goes on when this has returned.
+    fn leave_idle(self, _: Here<Self>, _: &'static Record<P>) {}
 
-    fn timer_pass(self, _: Here<Self>, _: &'static Slot) {}
-
-    fn reap(self, thread: &'static Slot) {
-        self.with(|w| w.dead.push(thread.slot));
+    fn timer_pass(self, _: Here<Self>, thread: &'static Record<P>) {
+        enter::timer_pass(self, thread);
     }
 
-    fn charge(self, thread: &'static Slot, charge: Charge) {
-        self.with(|w| w.thread(thread.slot).charged_ns += charge.elapsed_ns);
+    fn reap(self, thread: &'static Record<P>) {
+        self.with(|w| w.dead.push(thread.slot()));
+        end::reap(self, thread);
     }
 
-    fn saw(self, _: &Here<Self>, what: Saw<Slot>) {
+    fn charge(self, thread: &'static Record<P>, charge: Charge) {
+        thread.charge(charge);
+        self.with(|w| w.thread(thread.slot()).charged_ns += charge.elapsed_ns);
+    }
+
+    fn saw(self, _: &Here<Self>, what: Saw<Record<P>>) {
         let costs = self.0.config.costs;
-        if let Saw::Runs(thread) = what {
-            return self.began(thread.slot);
+        match what {
+            Saw::Runs(thread) => return self.began(thread.slot()),
+            Saw::Ready(thread) => return self.ready(thread.slot()),
+            _ => {}
         }
         self.with(|w| match what {
             Saw::Locked(cpu) => w.pay_lock(cpu.index(), costs.lock_ns),
             Saw::Glanced(cpus) => w.pay(costs.glance_ns * cpus as u64),
-            Saw::Ready(thread) | Saw::Requeued(thread) => w.ready(thread.slot),
+            Saw::Requeued(thread) => w.ready(thread.slot()),
             Saw::Queued(thread, _) => {
                 let now_ns = w.now_ns;
-                w.touched.push(thread.slot);
-                let thread = w.thread(thread.slot);
+                w.touched.push(thread.slot());
+                if std::mem::take(&mut w.thread(thread.slot()).wakes) {
+                    w.pay(costs.wake_ns);
+                }
+                let thread = w.thread(thread.slot());
                 thread.arrived_ns = now_ns;
                 thread.least_weight = thread.least_weight.min(thread.weight);
             }
@@ -333,6 +427,7 @@ impl<P: Policy + 'static> Machine for Sim<P> {
             Saw::HandOverMissed => w.report.missed_hand_offs += 1,
             Saw::SentIpi => w.report.ipis += 1,
             Saw::Runs(_)
+            | Saw::Ready(_)
             | Saw::Waiting(_)
             | Saw::Preempted
             | Saw::PlacedBusy

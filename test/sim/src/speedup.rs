@@ -82,7 +82,8 @@ impl Job {
             let service = m.add_service(2 * THREADS as u32);
             servers = THREADS;
             for n in 0..servers {
-                m.spawn(n as usize % m.config.cpus, Share::default(), 1, server(service))?;
+                let process = Machine::<P>::serving(service);
+                m.spawn(n as usize % m.config.cpus, Share::default(), process, server(service))?;
             }
         }
         for n in 0..THREADS {

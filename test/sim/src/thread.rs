@@ -1,30 +1,19 @@
-//! A simulated thread, beside what the driver keeps of it.
+//! A simulated thread, beside what the kernel keeps of it.
 
 use crate::Program;
-use abi_types::ReplyToken;
-use core_endpoint::{CallKey, RecvKey};
 use core_sched::CpuSet;
-use core_thread::Ticket;
+use core_sched_policy::Share;
 
-/// What a blocked thread waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    Nothing,
-    Timer,
-    Call { service: usize, key: CallKey },
-    Recv { service: usize, key: RecvKey },
-    Gate { gate: usize },
-}
-
-/// What the kernel would keep beside the scheduler's own state, and what it did.
+/// What a thread does and did.
 pub(crate) struct Thread {
-    pub(crate) generation: u32,
-    pub(crate) ticket: Option<Ticket>,
     pub(crate) program: Option<Program>,
+    /// The number of its process.
     pub(crate) process: u32,
     pub(crate) mask: CpuSet,
-    pub(crate) wait: Wait,
-    pub(crate) serving: Option<(usize, ReplyToken)>,
+    /// Its weight and class, until it is queued for the first time.
+    pub(crate) newborn: Option<Share>,
+    /// Its wait is over, and it is not in a queue yet.
+    pub(crate) wakes: bool,
     /// What the call being served asks for.
     pub(crate) work_ns: u64,
     /// Computing left in the present step, and kernel time to be spent before it.
@@ -52,13 +41,11 @@ pub(crate) struct Thread {
 impl Thread {
     pub(crate) fn empty() -> Self {
         Self {
-            generation: 0,
-            ticket: None,
             program: None,
             process: 0,
             mask: CpuSet::ALL,
-            wait: Wait::Nothing,
-            serving: None,
+            newborn: None,
+            wakes: false,
             work_ns: 0,
             left_ns: 0,
             overhead_ns: 0,

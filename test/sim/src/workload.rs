@@ -30,6 +30,10 @@ pub enum Workload {
     Mix,
 }
 
+/// The first numbers of processes of clients, and of processes that are killed: no others have them.
+const FIRST_CLIENT: u32 = 1 << 10;
+const FIRST_MORTAL: u32 = 1 << 12;
+
 /// Any weight and class; the usual ones often.
 pub(crate) fn any_share(rng: &mut Rng) -> Share {
     let weight = match rng.below(4) {
@@ -130,6 +134,11 @@ impl Workload {
         Ok(())
     }
 
+    /// The process of the `n`th of some threads: one for all, but for those that are killed.
+    fn process(self, shared: u32, n: u32) -> u32 {
+        if self == Self::Kill { FIRST_MORTAL + n } else { shared }
+    }
+
     /// Makes the threads; the numbers of those that only compute.
     fn populate<P: Policy + 'static>(self, m: &mut Machine<P>, rng: &mut Rng) -> Done<Vec<u32>> {
         let cpus = m.config.cpus;
@@ -149,16 +158,18 @@ impl Workload {
         if all || matches!(self, Self::Sleepers | Self::Reweigh | Self::Migrate | Self::Kill) {
             for n in 0..some {
                 let (run_ns, sleep_ns) = (rng.between(US, 20 * MS), rng.between(US, 60 * MS));
-                m.spawn(n % cpus, any_share(rng), 9, sleeper(run_ns, sleep_ns))?;
+                let process = self.process(9, n as u32);
+                m.spawn(n % cpus, any_share(rng), process, sleeper(run_ns, sleep_ns))?;
             }
             for n in 0..some.div_ceil(8) {
                 let sleep_ns = rng.between(S / 2, 2 * S);
-                m.spawn(n % cpus, any_share(rng), 10, sleeper(sleep_ns / 2, sleep_ns))?;
+                let process = self.process(10, (some + n) as u32);
+                m.spawn(n % cpus, any_share(rng), process, sleeper(sleep_ns / 2, sleep_ns))?;
             }
         }
         if all || matches!(self, Self::Ipc | Self::Kill) {
-            for _ in 0..some.div_ceil(2) {
-                callers(m, rng, self == Self::Kill)?;
+            for n in 0..some.div_ceil(2) {
+                callers(m, rng, self, n as u32)?;
             }
         }
         if all || self == Self::Storm {
@@ -182,16 +193,23 @@ impl Workload {
 }
 
 /// Some clients of one service with one or two servers.
-fn callers<P: Policy + 'static>(m: &mut Machine<P>, rng: &mut Rng, mortal: bool) -> Done {
+fn callers<P: Policy + 'static>(
+    m: &mut Machine<P>,
+    rng: &mut Rng,
+    kind: Workload,
+    group: u32,
+) -> Done {
     let service = m.add_service(64);
     let work_ns = rng.between(2 * US, 2 * MS);
-    for n in 0..rng.between(1, if mortal { 1 } else { 2 }) {
-        m.spawn(n as usize % m.config.cpus, any_share(rng), 20, server(service))?;
+    for n in 0..rng.between(1, if kind == Workload::Kill { 1 } else { 2 }) {
+        let process = Machine::<P>::serving(service);
+        m.spawn(n as usize % m.config.cpus, any_share(rng), process, server(service))?;
     }
     for n in 0..rng.between(1, 3) {
         let think_ns = rng.between(2 * US, 3 * MS);
         let program = client(service, think_ns, work_ns);
-        m.spawn(n as usize % m.config.cpus, any_share(rng), 21, program)?;
+        let process = kind.process(FIRST_CLIENT + group, FIRST_CLIENT + 4 * group + n as u32);
+        m.spawn(n as usize % m.config.cpus, any_share(rng), process, program)?;
     }
     Ok(())
 }
@@ -241,7 +259,8 @@ fn meddler(what: Workload, threads: u64, last_hog: u32, cpus: usize) -> Program 
         if sleeps {
             return Step::Sleep(cx.rng.between(200 * US, 20 * MS));
         }
-        let slot = cx.rng.below(threads) as u32;
+        // The first record is the reaper's.
+        let slot = 1 + cx.rng.below(threads) as u32;
         let share = any_share(cx.rng);
         match what {
             Workload::Reweigh => Step::Reweigh { slot, share },

@@ -7,7 +7,7 @@
 //! the test of all seeds.
 use core_sched_policy::{AnyPolicy, Policy, PolicyKind, VirtualTime};
 use std::io::Write;
-use test_sim::{Defect, Fault, NoCreditFloor, Rule, StaleTag, of_seed, run_with};
+use test_sim::{Defect, Fault, NoCreditFloor, OperationDefect, Rule, StaleTag, of_seed, run_with};
 
 const SEEDS: std::ops::Range<u64> = 0..100;
 
@@ -79,4 +79,20 @@ fn a_slice_that_is_not_armed() {
         let found = findings(Fault::Planted(Defect::LostSliceArm, 1), || either(kind));
         assert_found(&found, 20, &[Rule::Starved, Rule::Unfair, Rule::Idle]);
     }
+}
+
+/// Bugs in the order of operations and ends, which host tests of the operations plant too.
+fn in_operations(defect: OperationDefect, at_least: usize, rules: &[Rule]) {
+    let wfq = || either(PolicyKind::Wfq);
+    assert_found(&findings(Fault::InOperations(defect), wfq), at_least, rules);
+}
+
+#[test]
+fn a_completion_that_wakes_nobody() {
+    in_operations(OperationDefect::LostWake, 60, &[Rule::Stuck]);
+}
+
+#[test]
+fn a_sleep_of_the_dead_that_goes_on() {
+    in_operations(OperationDefect::SleepNotCountedOut, 5, &[Rule::Invariant]);
 }

@@ -37,12 +37,16 @@ fn the_timeline_is_what_ran() {
         let mut m = Machine::new(config, workload.room(config.cpus), || either(kind));
         workload.run(&mut m).unwrap_or_else(|failure| panic!("{failure}"));
         let trace = m.take_trace().expect("a timeline was asked for");
-        let mut ends = vec![0; config.cpus];
+        let (mut ends, mut ran_ns) = (vec![0; config.cpus], 0);
         for &(cpu, _, from_ns, to_ns) in trace.spans() {
             assert!(ends[cpu] <= from_ns && from_ns < to_ns && to_ns <= m.now_ns());
             ends[cpu] = to_ns;
+            ran_ns += to_ns - from_ns;
         }
         assert!(ends.iter().all(|&end_ns| end_ns > m.now_ns() / 2), "{ends:?}");
+        // Some threads only compute, so no CPU idles for long.
+        let all_ns = m.now_ns() * config.cpus as u64;
+        assert!(ran_ns > all_ns / 10 * 9, "{ran_ns} of {all_ns} ns are on the timeline");
         // What Chrome's viewer needs: complete events with a row, a start and a length in µs.
         let json = trace.to_json("a run");
         let events = json["traceEvents"].as_array().unwrap();

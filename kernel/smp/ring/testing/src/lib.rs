@@ -1,4 +1,4 @@
-//! Contexts that are threads of the host, for tests of what runs in the kernel's.
+//! Contexts for tests of what runs in the kernel's: threads of the host here, coroutines in `coroutine.rs`.
 //!
 //! A CPU of a test is a baton: the thread that has it runs, and hands it to the context it switches to.
 //! Under `cfg(shuttle)` the threads are shuttle's, so a model explores how CPUs interleave.
@@ -12,11 +12,16 @@
     reason = "this crate reports by panicking; a model's thread locals are not const"
 )]
 
+mod coroutine;
+mod stack;
+
+pub use coroutine::{CoroutineBody, CoroutineContext};
 #[cfg(shuttle)]
 use shuttle::{
     sync::{Condvar, Mutex},
     thread, thread_local,
 };
+pub use stack::CoroutineStack;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[cfg(not(shuttle))]
