@@ -6,9 +6,9 @@ use abi_types::TimePage;
 use core_address::Frame;
 use core_frames::Order;
 use kernel_arch::{paging, time};
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
-static FRAME: Mutex<Option<Frame>> = Mutex::new(None);
+static FRAME: TicketLock<Option<Frame>> = TicketLock::with_class(LockClass::TimePage, None);
 
 /// The frame, made and filled at the first call; fails without memory or without a clock.
 pub(crate) fn frame() -> Result<Frame, OutOfMemory> {

@@ -35,7 +35,7 @@ use core_paging::{
     Access, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError, tree,
 };
 use kernel_arch::paging::Space;
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// Root entries of the lower half; those above are the kernel's.
 const LOWER_ENTRIES: usize = 256;
@@ -44,11 +44,31 @@ const LOWER_ENTRIES: usize = 256;
 #[derive(Debug)]
 pub struct AddressSpace {
     machine: Space,
-    root: Mutex<Option<Frame>>,
-    /// The root while it is being taken apart.
-    closing: Mutex<Option<Frame>>,
+    root: TicketLock<Root>,
     /// Pinned blocks that are in use.
     pins: AtomicU32,
+}
+
+/// The table that all others of a space hang from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Root {
+    /// There is no space.
+    Absent,
+    /// Pages are mapped below it, and CPUs may load it.
+    InUse(Frame),
+    /// What is below it is being freed.
+    Closing(Frame),
+}
+
+impl Root {
+    /// The table, if pages may be mapped and found below it.
+    #[inline]
+    fn in_use(self) -> Option<Frame> {
+        match self {
+            Self::InUse(frame) => Some(frame),
+            Self::Absent | Self::Closing(_) => None,
+        }
+    }
 }
 
 /// Why pages could not be mapped. Nothing changed.
@@ -118,8 +138,7 @@ impl AddressSpace {
     pub const fn new() -> Self {
         Self {
             machine: Space::new(),
-            root: Mutex::new(None),
-            closing: Mutex::new(None),
+            root: TicketLock::with_class(LockClass::Space, Root::Absent),
             pins: AtomicU32::new(0),
         }
     }
@@ -127,13 +146,13 @@ impl AddressSpace {
     /// Makes it an empty space.
     pub fn create(&'static self) -> Result<(), SpaceError> {
         let mut root = self.root.lock();
-        if root.is_some() || self.closing.lock().is_some() {
+        if *root != Root::Absent {
             return Err(SpaceError::Present);
         }
         let new = tables::new_root()?;
         // SAFETY: the root has the kernel's half (`new_root`) and stays until `destroy` closes it.
         unsafe { self.machine.open(new) };
-        *root = Some(new);
+        *root = Root::InUse(new);
         Ok(())
     }
 
@@ -172,7 +191,7 @@ impl AddressSpace {
             return Err(SpaceError::BadRange);
         }
         let lock = self.root.lock();
-        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let root = lock.in_use().ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
         for page in 0..pages {
             let mut one = || {
@@ -196,7 +215,7 @@ impl AddressSpace {
         let frame = time_page::frame()?;
         let virt = Self::check_range(abi_types::place::TIME_VADDR, 1)?;
         let lock = self.root.lock();
-        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let root = lock.in_use().ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
         let done = map_frames(&mut store, root, virt, frame, 1, Access::Read);
         if done.is_err() {
@@ -215,7 +234,7 @@ impl AddressSpace {
     ) -> Result<kernel_arch::paging::FlushRequest, SpaceError> {
         let virt = Self::check_range(start, pages)?;
         let root = self.root.lock();
-        let root = (*root).ok_or(SpaceError::Absent)?;
+        let root = root.in_use().ok_or(SpaceError::Absent)?;
         tree::protect(&mut Store, root, virt, pages, access)?;
         Ok(self.machine.request_flush())
     }
@@ -224,23 +243,25 @@ impl AddressSpace {
     /// was the last of it. From the first call on nothing can be mapped or copied.
     pub fn destroy(&'static self, max_frames: u64) -> Result<Freed, StillInUse> {
         let mut lock = self.root.lock();
-        if let Some(root) = *lock {
-            // Acquire, pairs with the release when a block is let go.
-            let pins = self.pins.load(Ordering::Acquire);
-            if pins > 0 {
-                return Err(StillInUse::Pins(pins));
+        let root = match *lock {
+            Root::Absent => return Err(StillInUse::Absent),
+            Root::Closing(root) => root,
+            Root::InUse(root) => {
+                // Acquire, pairs with the release when a block is let go.
+                let pins = self.pins.load(Ordering::Acquire);
+                if pins > 0 {
+                    return Err(StillInUse::Pins(pins));
+                }
+                // SAFETY: the root is freed below, and only then.
+                unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
+                *lock = Root::Closing(root);
+                root
             }
-            // SAFETY: the root is freed below, and only then.
-            unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
-            *self.closing.lock() = Some(root);
-            *lock = None;
-        }
-        let mut closing = self.closing.lock();
-        let root = (*closing).ok_or(StillInUse::Absent)?;
+        };
         let mut freed = Freed::default();
         let mut budget = max_frames.max(1);
         if free_below(root, Level::L4, &mut freed, &mut budget) {
-            *closing = None;
+            *lock = Root::Absent;
             freed.is_done = true;
         }
         Ok(freed)

@@ -94,7 +94,7 @@ impl<T> TicketLock<T> {
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         #[cfg(all(checked, not(loom)))]
-        class::before(self.class);
+        let permit = class::Permit::new(self.class);
         #[cfg(not(loom))]
         let held = self.protocol.wait();
         #[cfg(loom)]
@@ -102,9 +102,15 @@ impl<T> TicketLock<T> {
         Guard {
             value: &self.value,
             #[cfg(all(checked, not(loom)))]
-            _mark: class::Mark::new(self.class),
+            _mark: permit.taken(),
             _held: held,
         }
+    }
+
+    /// Where the value is, whoever holds the lock: for one that knows that the holder never runs again.
+    #[cfg(not(loom))]
+    pub fn as_mut_ptr(&self) -> *mut T {
+        self.value.with_mut(|value| value)
     }
 
     /// The value, for an owner that shares it with nobody.
@@ -143,5 +149,10 @@ mod tests {
         assert_eq!(*lock.lock(), 2);
         *lock.get_mut() += 1;
         assert_eq!(*lock.lock(), 3);
+        let held = lock.lock();
+        // SAFETY: the guard is not used again, as if its holder had stopped for good.
+        unsafe { *lock.as_mut_ptr() += 1 };
+        drop(held);
+        assert_eq!(*lock.lock(), 4);
     }
 }

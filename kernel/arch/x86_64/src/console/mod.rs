@@ -14,20 +14,17 @@ use core_log::LogRing;
 pub use core_screen::Ink;
 use screen::Screen;
 use serial::{COM1, COM2, SerialPort};
-use spin::mutex::SpinMutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// Text kept in memory: some hundred lines.
 const RING_BYTES: usize = 64 * 1024;
 
 static RING: TakeOnce<[u8; RING_BYTES]> = TakeOnce::new([0; RING_BYTES]);
-static CONSOLE: SpinMutex<Console> = SpinMutex::new(Console {
-    serial: None,
-    screen: None,
-    ring: None,
-    serial_on: true,
-    screen_on: true,
-});
-static RECORDS: SpinMutex<Option<SerialPort>> = SpinMutex::new(None);
+static CONSOLE: TicketLock<Console> = TicketLock::with_class(
+    LockClass::Console,
+    Console { serial: None, screen: None, ring: None, serial_on: true, screen_on: true },
+);
+static RECORDS: TicketLock<Option<SerialPort>> = TicketLock::with_class(LockClass::Records, None);
 
 /// What text goes to.
 pub struct Console {
