@@ -125,6 +125,8 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
     ],
     "B18": [
+        "//abi/types:abi_types_golden",
+        "//test/qemu/start:start_shared_clock_2d",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/start:start_qemu_4r_release",
@@ -427,8 +429,30 @@ PROOFS = {
         "//test/qemu/sched:sched_qemu_4r_release",
     ],
     "M1": [
+        "//kernel/core/machine/topology:core_topology_test",
+        "//test/qemu/boot:cpus_beyond_all",
+        "//test/qemu/boot:cpus_over_limit_4r_release",
         "//test/qemu/sched:sched_many_32r",
         "//test/qemu/sched:sched_qemu_4r_release",
+    ],
+    "M2": [
+        "//kernel/core/machine/irq:core_irq_model",
+        "//kernel/core/machine/oneshot:core_oneshot_test",
+        "//test/qemu/boot:irq_4r_release",
+        "//test/qemu/boot:irq_no_apic_release",
+        "//test/qemu/boot:irq_pic_1d_checked",
+        "//test/qemu/boot:irq_pit_1d_release",
+        "//test/qemu/sched:sched_no_apic_1d_checked",
+    ],
+    "M3": [
+        "//kernel/core/machine/clock:core_clock_test",
+        "//test/qemu/boot:clock_1d_release",
+        "//test/qemu/boot:clock_4d_checked",
+        "//test/qemu/boot:clock_behind_4d",
+        "//test/qemu/boot:clock_fixed_4d",
+        "//test/qemu/boot:clock_million_2d",
+        "//test/qemu/boot:clock_race_4r_release",
+        "//test/qemu/boot:clock_skew_4d",
     ],
     "M4": ["//test/qemu/sched:sched_qemu_1d_checked"],
     "M5": [
@@ -441,7 +465,10 @@ PROOFS = {
         "//kernel/core/tlb:core_tlb_exhaustive",
         "//kernel/core/tlb:core_tlb_return_to_user",
     ],
-    "M8": ["//test/qemu/sched:sched_qemu_1d_checked"],
+    "M8": [
+        "//test/sim:test_sim_fairness",
+        "//test/qemu/sched:sched_qemu_1d_checked",
+    ],
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",

@@ -20,5 +20,10 @@ pub const STACK_TOP: u64 = 0x0000_7d00_0000_0000;
 pub const STACK_PAGES: u64 = 64;
 /// The thread-local data of a process's initial thread.
 pub const TLS_VADDR: u64 = 0x0000_7c00_0000_0000;
-/// The read-only page that turns the time stamp counter into nanoseconds.
+/// The read-only page that turns a counter into nanoseconds.
 pub const TIME_VADDR: u64 = 0x0000_7e00_0001_0000;
+/// The read-only page with a counter of 64 bits at [`COUNTER_OFFSET`], the HPET's registers; mapped where
+/// the time page asks for it.
+pub const COUNTER_VADDR: u64 = TIME_VADDR - 0x1000;
+/// Where in that page the counter is, lower half first; a 64-bit read may be split in two.
+pub const COUNTER_OFFSET: u64 = 0xf0;

@@ -130,7 +130,7 @@ fn numbers_and_names_agree() {
 
 #[test]
 fn the_time_page_counts_from_its_base_and_never_back() {
-    let page = TimePage { base_ticks: 1000, base_ns: 500, ns_per_tick_q32: 1 << 31, reserved: 0 };
+    let page = TimePage { base_ticks: 1000, base_ns: 500, ns_per_tick_q32: 1 << 31, source: TimePage::TSC };
     assert_eq!(page.at(0), 500);
     assert_eq!(page.at(1000), 500);
     assert_eq!(page.at(1004), 502);

@@ -54,7 +54,8 @@ fn rest<M: Machine>(m: M, here: Here<M>, now: u64) {
         return m.relax(here);
     }
     m.saw(&here, Saw::Halts);
-    if let Some(at) = m.next_deadline(&here) {
+    let latest = m.max_sleep_ns().map(|most| now.saturating_add(most));
+    if let Some(at) = m.next_deadline(&here).into_iter().chain(latest).min() {
         m.arm(&here, now, at);
     }
     m.halt(here);

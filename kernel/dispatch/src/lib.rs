@@ -35,7 +35,7 @@ mod wake;
 
 pub use doors::{WayOut, before_user, interrupt, owes, preemption_point, timer, way_out};
 pub use idle::turn_of_idle;
-pub use machine::{After, Cpu, Defect, Here, Machine, Record, Saw};
+pub use machine::{After, Cpu, Defect, Here, MAX_SLEEP_NS, Machine, Record, Saw};
 pub use stop::{
     block, end, finish_switch, give_back, give_way, hand_over, yield_cpu, yield_to_first,
 };

@@ -92,6 +92,10 @@ pub enum Saw<T: 'static> {
     Halts,
 }
 
+/// The longest an idle CPU sleeps without looking around: ten looks a second cost nothing, and a timer
+/// that loses an interrupt costs no more than one of them.
+pub const MAX_SLEEP_NS: u64 = 100_000_000;
+
 /// A machine that runs threads. The kernel's is a type without content, passed by value.
 pub trait Machine: Copy + 'static {
     /// The policy of its run queues.
@@ -136,6 +140,11 @@ pub trait Machine: Copy + 'static {
     fn expire(self, here: &Here<Self>, now_ns: u64);
     /// The nearest deadline of this CPU.
     fn next_deadline(self, here: &Here<Self>) -> Option<u64>;
+    /// The longest a CPU sleeps without looking around. A machine that searches for missed wakes has
+    /// none: the look would hide them.
+    fn max_sleep_ns(self) -> Option<u64> {
+        Some(MAX_SLEEP_NS)
+    }
 
     /// Interrupts a CPU.
     fn send_ipi(self, to: &'static Cpu<Self>);

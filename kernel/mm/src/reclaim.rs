@@ -23,11 +23,13 @@ pub fn take_back(handover: Handover) -> Result<u64, StillInUse> {
     let online = |apic_id: u32| {
         cpu::all().iter().any(|c| c.apic_id() == apic_id && c.state() == CpuState::Online)
     };
-    if !handover.cpus().all(|start| online(start.apic_id())) {
+    // One that is not used has left it as well.
+    let elsewhere = handover.cpus().filter(|start| !online(start.apic_id())).count();
+    if elsewhere != cpu::retired_count() {
         return Err(StillInUse::Cpus);
     }
     // SAFETY: every CPU the loader started is in the kernel, which it enters on the kernel's tables
-    // and a stack of its own (invariant BOOT-1); this one has left the loader's stack, and its
+    // and a stack of its own, or without one if it is not used (invariant BOOT-1); this one has left the loader's stack, and its
     // descriptor tables were replaced at entry.
     Ok(unsafe { frames::reclaim(handover) })
 }

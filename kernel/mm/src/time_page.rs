@@ -1,9 +1,10 @@
-//! The time page: one frame, mapped for reading in every address space.
+//! The time page: one frame, mapped for reading in every address space; and the counter page, where the
+//! clock is a device's counter and not the CPU's.
 
 use crate::OutOfMemory;
 use crate::frames;
 use abi_types::TimePage;
-use core_address::Frame;
+use core_address::{Frame, PAGE_SIZE};
 use core_frames::Order;
 use kernel_arch::{paging, time};
 use smp_lock::{LockClass, TicketLock};
@@ -27,14 +28,24 @@ pub(crate) fn frame() -> Result<Frame, OutOfMemory> {
     Ok(frame)
 }
 
-/// Whether a frame is the time page's.
+/// Whether a frame is the time page's or the counter page's: it belongs to no address space.
 pub(crate) fn is(frame: Frame) -> bool {
-    *FRAME.lock() == Some(frame)
+    *FRAME.lock() == Some(frame) || counter_frame() == Some(frame)
+}
+
+/// The frame of the counter page, if the clock is read from it.
+pub(crate) fn counter_frame() -> Option<Frame> {
+    Frame::new(time::user_clock()?.hpet?.as_u64() / PAGE_SIZE)
 }
 
 /// The kernel's clock in the page's terms.
 fn content() -> Option<TimePage> {
     // The kernel's own numbers, so that both clocks give the same time for the same tick.
-    let (base_ticks, ns_per_tick_q32) = time::origin()?;
-    Some(TimePage { base_ticks, base_ns: 0, ns_per_tick_q32, reserved: 0 })
+    let clock = time::user_clock()?;
+    Some(TimePage {
+        base_ticks: clock.base_ticks,
+        base_ns: clock.base_ns,
+        ns_per_tick_q32: clock.ns_per_tick_q32,
+        source: if clock.hpet.is_some() { TimePage::COUNTER_PAGE } else { TimePage::TSC },
+    })
 }

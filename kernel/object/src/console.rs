@@ -1,6 +1,6 @@
 //! Console: bytes to and from a serial line.
 //!
-//! A read that waits is completed by its host, which polls the line meanwhile (ADR 71).
+//! A read that waits is completed by its host when something was typed (ADR 218).
 
 use crate::refuse;
 use schema::console::{ReadParams, ReadResults, Server, WriteParams, WriteResults};

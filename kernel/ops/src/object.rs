@@ -288,7 +288,7 @@ pub fn released<M: Objects>(
 
 /// Parties of a closed endpoint that are told between two preemption points: as many as fit a section of kernel
 /// code (`section`), each with a completion and a wake.
-const ENDS_PER_PREEMPTION_POINT: u32 = 16;
+const ENDS_PER_PREEMPTION_POINT: u32 = 8;
 
 /// The receiving side of an endpoint was released: what waits at it ends.
 fn close<M: Machine>(m: M, of: FacetOf) {

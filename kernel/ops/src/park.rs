@@ -95,7 +95,7 @@ fn check<M: Machine>(process: &ProcessPart<M>, space: CapSlot, address: u64) -> 
 
 /// Threads woken between two preemption points: as many as fit a section of kernel code (`section`), each
 /// with a completion, a queue and an interrupt for an idle CPU.
-const WAKES_PER_PREEMPTION_POINT: u32 = 16;
+const WAKES_PER_PREEMPTION_POINT: u32 = 12;
 
 /// UNPARK: wakes waiters in order of arrival.
 #[inline(always)]

@@ -28,7 +28,7 @@ use smp_pending::Target;
 
 /// Threads killed between two preemption points: as many as fit a section of kernel code (`section`), each with
 /// a queue and an interrupt.
-const KILLS_PER_PREEMPTION_POINT: usize = 16;
+const KILLS_PER_PREEMPTION_POINT: usize = 8;
 
 /// Ends a process with `code`: every thread but the caller is killed. Whoever closes it first decides the
 /// code.
@@ -70,11 +70,11 @@ pub fn exit_process<M: Machine>(m: M, thread: &'static Thread<M>, code: i64) -> 
 
 // A step is one section of kernel code (`section`): each of these is as many as fit.
 /// Pending operations claimed in one step.
-const OPERATIONS_PER_STEP: usize = 8;
+const OPERATIONS_PER_STEP: usize = 4;
 /// Capability slots or call records looked at in one step.
-const SLOTS_PER_STEP: u32 = 16;
+const SLOTS_PER_STEP: u32 = 8;
 /// Frames given back in one step.
-const FRAMES_PER_STEP: u64 = 64;
+const FRAMES_PER_STEP: u64 = 24;
 
 /// Whether something is to be taken apart.
 #[inline]
@@ -321,6 +321,8 @@ fn drain_calls<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
 }
 
 fn free_memory<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
-    process.drop_rings();
+    if process.drop_a_ring() {
+        return Stage::Memory;
+    }
     if m.free_memory(&process.ops.space, FRAMES_PER_STEP) { Stage::Record } else { Stage::Memory }
 }

@@ -23,16 +23,18 @@ pub fn join<M: Machine>(
     let target = m.records().thread_named(thread).ok_or(JoinError::Detached)?;
     let joined = Target::Join { thread: thread.to_bits() };
     let Some(party) = calling.keep(joined) else { return Err(JoinError::SecondWaiter) };
-    // Under the lock: the record may be another thread's since it was looked up.
-    let verdict = match target.lifecycle.lock().as_mut().filter(|life| life.is(thread)) {
-        Some(lifecycle) => lifecycle.join(joiner(party)),
-        None => Err(JoinError::Detached),
+    // All under the lock: the record may be another thread's before it is taken, and after.
+    let mut life = target.lifecycle.lock();
+    let (verdict, process) = match life.as_mut().filter(|life| life.is(thread)) {
+        Some(lifecycle) => (lifecycle.join(joiner(party)), Some(process_of(m, target))),
+        None => (Err(JoinError::Detached), None),
     };
+    drop(life);
     if verdict != Ok(JoinVerdict::Pending) {
         calling.unkeep(party);
     }
-    if let Ok(JoinVerdict::Done { .. }) = verdict {
-        process_of(m, target).discharge(m);
+    if let (Ok(JoinVerdict::Done { .. }), Some(process)) = (verdict, process) {
+        process.discharge(m);
     }
     verdict
 }
@@ -79,12 +81,14 @@ pub fn handle_released<M: Machine>(m: M, key: ThreadKey) {
         m.defect("a thread has fewer handles than were released");
     };
     let is_over = lifecycle.is_over();
+    // Under the lock: without its lifecycle the record may be another thread's.
+    let process = process_of(m, thread);
     if is_over {
         *life = None;
     }
     drop(life);
     if verdict.ends_charge {
-        process_of(m, thread).discharge(m);
+        process.discharge(m);
     }
     if is_over {
         recycle(m, m.records(), thread, key);

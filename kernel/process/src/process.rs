@@ -332,10 +332,10 @@ impl<M: Objects> Process<M> {
         if try_push(&mut members.rings, ring).is_err() {}
     }
 
-    /// Lets go of every ring that no thread uses.
-    pub(crate) fn drop_rings(&self) {
-        let rings = core::mem::take(&mut self.members.lock().rings);
-        drop(rings);
+    /// Lets go of a ring that no thread uses; `false` if there is none.
+    pub(crate) fn drop_a_ring(&self) -> bool {
+        let ring = self.members.lock().rings.pop();
+        ring.is_some()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::machine::{Firmware, Machine, Memory, Module};
 use crate::steps::Steps;
-use crate::{fatal, image, smp, summary, symbols};
+use crate::{fatal, image, smp, summary, symbols, under};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,8 +15,9 @@ use core_cmdline::{CommandLine, Options};
 use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::cpu::PerCpu;
 use kernel_arch::firmware::FirmwareTables;
+use kernel_arch::irq::IoApic;
 use kernel_arch::time::{self, Hpet};
-use kernel_arch::{apic, console, log, println};
+use kernel_arch::{apic, console, entropy, irq, log, println};
 use kernel_mm::fallible::{try_box, try_collect, try_leak, try_push, try_string};
 use kernel_mm::{OutOfMemory, device, frames, reclaim, tables};
 
@@ -135,29 +136,50 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     steps.done("local APIC");
 
     // Early: a CPU parked by the loader spins, and under emulation takes time from this one.
-    let missing_cpus = smp::start_all(&handover, cpu)?;
+    // The interval timer is there once.
+    let is_alone = options.wants_pit || apic == apic::Mode::Unknown;
+    let limit = if is_alone { Some(1) } else { options.max_cpus };
+    let started = smp::start_all(&handover, cpu, limit)?;
     steps.done("other CPUs");
     let (online, all) = (kernel_arch::cpu::online_count(), kernel_arch::cpu::all().len());
     log!("cpu", "{online} of {all} CPUs in the kernel");
+    if started.muster.left_out() > 0 {
+        log!("cpu", "{}", started.muster);
+    }
 
     let firmware = read_firmware(&handover)?;
     steps.done("firmware tables");
 
     let hpet = firmware.hpet.and_then(|phys| {
         let registers = device::map(&handover, phys, Hpet::REGISTER_BYTES).ok()?;
-        Hpet::start(registers)
+        Some((Hpet::start(registers)?, phys))
     });
-    let clock = time::calibrate(hpet.as_ref(), handover.tsc_hz());
+    let clock = time::calibrate(hpet.as_ref().map(|(hpet, _)| hpet), handover.tsc_hz());
     steps.done("clock");
     match clock {
         Some((rate, source)) => log!("clock", "TSC {} kHz, {source}", rate.hz() / 1000),
         None => log!("clock", "no reference to measure the TSC with: no times in this log"),
     }
-    match time::init_timer() {
+    plant_skew(&options);
+    let agreed = clock.map(|_| time::agree(hpet));
+    if let Some(agreed) = agreed.filter(|agreed| agreed.compared > 0) {
+        log!("clock", "{agreed}");
+    }
+    steps.done("clocks agree");
+    let controllers = init_interrupts(&handover, &firmware, &options);
+    log!("irq", "{controllers}");
+    let consoles = console::start_interrupts();
+    log!("console", "{consoles}");
+    let timer = time::init_timer(options.wants_pit);
+    match timer {
         Some(source) => log!("clock", "one-shot timer: {source}"),
         None => log!("clock", "no one-shot timer: it cannot be measured without a clock"),
     }
     steps.done("timer");
+
+    let gathered = entropy::gather(&handover);
+    log!("entropy", "{gathered}");
+    steps.done("entropy");
 
     let mut machine = Machine {
         loader: (try_string(handover.loader().0)?, try_string(handover.loader().1)?),
@@ -165,9 +187,16 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         options,
         memory,
         firmware,
-        missing_cpus,
+        missing_cpus: started.missing,
+        muster: started.muster,
         apic,
         clock: clock.map(|(rate, source)| (rate.hz(), source)),
+        hpet: hpet.map(|(hpet, _)| hpet),
+        agreed,
+        controllers,
+        consoles,
+        timer,
+        entropy: gathered,
         modules: copy_modules(&handover)?,
         screen,
         symbols,
@@ -185,7 +214,54 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     Ok(try_leak(machine)?)
 }
 
+/// Makes the time-stamp counters disagree, if a checked image is told to.
+fn plant_skew(options: &Options) {
+    let Some(skew) = options.tsc_skew else { return };
+    #[cfg(checked)]
+    if let Some(rate) = time::rate() {
+        use core_cmdline::SkewFault;
+        use time::skew::{Planted, plant};
+        let ticks = u128::from(skew.ns) * u128::from(rate.hz()) / 1_000_000_000;
+        let kind = match skew.fault {
+            SkewFault::None => Planted::Settable,
+            SkewFault::Fixed => Planted::Fixed,
+            SkewFault::Drift => Planted::Drifting,
+        };
+        plant(ticks as u64, kind);
+        log!("clock", "TSCs are made to disagree by {} ns, as tsc_skew= asks", skew.ns);
+    }
+    #[cfg(not(checked))]
+    log!("clock", "tsc_skew={} has no effect: it takes a checked image", skew.ns);
+}
+
+/// Takes over what handles interrupt lines.
+fn init_interrupts(
+    handover: &Handover,
+    firmware: &Firmware,
+    options: &Options,
+) -> irq::Controllers {
+    let io_apics = firmware.io_apics.iter().filter(|_| !options.wants_pic).filter_map(|io_apic| {
+        let (phys, first) = *io_apic;
+        let registers = device::map(handover, phys, IoApic::REGISTER_BYTES);
+        let taken = registers.ok().and_then(|registers| IoApic::take_over(registers, first));
+        if taken.is_none() {
+            log!("irq", "the I/O APIC at {:#x} does not answer and is not used", phys.as_u64());
+        }
+        taken
+    });
+    let controllers = irq::init(io_apics, firmware.overrides.iter().copied());
+    irq::on_attention(under::attend);
+    controllers
+}
+
 fn init_apic(handover: &Handover) -> apic::Mode {
+    if !apic::is_there() {
+        log!(
+            "cpu",
+            "no local APIC: interrupts come through the 8259s, and the boot CPU runs alone"
+        );
+        return apic::Mode::Unknown;
+    }
     let registers = match apic::registers_to_map() {
         None => None,
         Some(phys) => match device::map(handover, phys, apic::REGISTER_BYTES) {
@@ -219,7 +295,8 @@ fn read_firmware(handover: &Handover) -> Result<Firmware, OutOfMemory> {
         }
     }
     firmware.enabled_cpus = tables.cpus().filter(|c| c.is_enabled).count();
-    firmware.io_apics = tables.io_apics();
+    firmware.io_apics = try_collect(tables.io_apics())?;
+    firmware.overrides = try_collect(tables.overrides())?;
     firmware.hpet = tables.hpet();
     firmware.pm_timer_port = tables.pm_timer_port();
     firmware.pci_segments = try_collect(tables.pci_segments())?;

@@ -5,10 +5,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core_address::PhysAddr;
 use core_cmdline::{CommandLine, Options};
+use core_topology::Muster;
 use kernel_arch::apic;
+use kernel_arch::console::ByInterrupt;
 use kernel_arch::cpu::{self, PerCpu};
+use kernel_arch::entropy::Gathered;
 use kernel_arch::firmware::PciSegment;
-use kernel_arch::time::Source;
+use kernel_arch::irq::{Controllers, Override};
+use kernel_arch::time::{Agreed, Hpet, Source, TimerSource};
 
 /// A file that was loaded beside the kernel.
 #[derive(Debug)]
@@ -49,8 +53,10 @@ pub struct Firmware {
     pub unsound: usize,
     /// CPUs that may be used.
     pub enabled_cpus: usize,
-    /// I/O APICs.
-    pub io_apics: usize,
+    /// I/O APICs: where they are, and their first lines.
+    pub io_apics: Vec<(PhysAddr, u32)>,
+    /// Legacy interrupts that are not wired as usual.
+    pub overrides: Vec<Override>,
     /// The HPET.
     pub hpet: Option<PhysAddr>,
     /// The power management timer's port.
@@ -74,10 +80,24 @@ pub struct Machine {
     pub firmware: Firmware,
     /// CPUs that the loader could not start or that did not report in.
     pub missing_cpus: usize,
+    /// How many CPUs are used, and how many there are that are not.
+    pub muster: Muster,
     /// How the local APIC is reached.
     pub apic: apic::Mode,
     /// The clock's frequency and where it comes from.
     pub clock: Option<(u64, Source)>,
+    /// What handles interrupt lines.
+    pub controllers: Controllers,
+    /// Which consoles interrupt.
+    pub consoles: ByInterrupt,
+    /// What drives the one-shot timer.
+    pub timer: Option<TimerSource>,
+    /// The HPET, running.
+    pub hpet: Option<Hpet>,
+    /// Whether the CPUs' counters agree, and what is the clock if not.
+    pub agreed: Option<Agreed>,
+    /// How good random numbers are.
+    pub entropy: Gathered,
     /// Files loaded beside the kernel.
     pub modules: Vec<Module>,
     /// Columns and rows of the screen.

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
+use core_sched::MAX_CPUS;
+use core_topology::{Enlist, Muster};
 use kernel_arch::boot::Handover;
 use kernel_arch::cpu::{self, CpuState, PerCpu};
 use kernel_arch::{apic, time};
@@ -12,33 +14,61 @@ use kernel_mm::fallible::{try_leak, try_push};
 /// than two seconds on any CPU. They need microseconds; an emulator on a busy host more.
 const START_TIMEOUT_TICKS: u64 = 20_000_000_000;
 
-/// Sends every CPU the loader parked into the kernel and waits until each has reported in; how
-/// many did not.
-pub(crate) fn start_all(handover: &Handover, boot: &'static PerCpu) -> Result<usize, OutOfMemory> {
+/// The CPUs the kernel has after the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Started {
+    /// Those that were released and did not report in.
+    pub missing: usize,
+    /// Those that are used and those that are not, with the reason.
+    pub muster: Muster,
+}
+
+/// Sends the CPUs the loader parked into the kernel, at most `limit` with the boot CPU, and waits until
+/// each has reported in. Those beyond are halted for good.
+pub(crate) fn start_all(
+    handover: &Handover,
+    boot: &'static PerCpu,
+    limit: Option<usize>,
+) -> Result<Started, OutOfMemory> {
+    let limit = limit.map_or(MAX_CPUS, |limit| limit.min(MAX_CPUS));
+    let mut muster = Muster::new(limit, apic::mode() == apic::Mode::X2Apic);
     let mut blocks: Vec<&'static PerCpu> = Vec::new();
     try_push(&mut blocks, boot)?;
     for start in handover.cpus().filter(|c| !c.is_boot_cpu) {
-        let index = u32::try_from(blocks.len()).map_err(|_| OutOfMemory)?;
-        try_push(&mut blocks, kernel_mm::cpu::new_block(index, start.apic_id())?)?;
+        if muster.consider(start.apic_id()) == Enlist::Use {
+            let index = u32::try_from(blocks.len()).map_err(|_| OutOfMemory)?;
+            try_push(&mut blocks, kernel_mm::cpu::new_block(index, start.apic_id())?)?;
+        }
     }
     // Known to all before any of them runs: a CPU that fails at once is stopped by its index.
     let blocks: &'static [&'static PerCpu] = try_leak(blocks)?.as_slice();
     cpu::publish(blocks);
+    let mut used = 0;
     for start in handover.cpus().filter(|c| !c.is_boot_cpu) {
-        if let Some(block) = blocks.iter().find(|b| b.apic_id() == start.apic_id()) {
-            start.release(block);
+        match blocks.iter().find(|b| b.apic_id() == start.apic_id()) {
+            Some(block) => {
+                start.release(block);
+                used += 1;
+            }
+            None => start.retire(),
         }
     }
-    Ok(wait_until_online(blocks))
+    debug_assert_eq!(used + 1, muster.used());
+    let absent = || blocks.iter().filter(|c| c.state() == CpuState::Absent).count();
+    let retiring = || muster.left_out() - cpu::retired_count().min(muster.left_out());
+    wait_for(|| absent() == 0 && retiring() == 0);
+    if retiring() == 0 {
+        let is_used = |id: u32| blocks.iter().any(|b| b.apic_id() == id);
+        handover.cpus().filter(|c| !is_used(c.apic_id())).for_each(|c| c.reset());
+    }
+    Ok(Started { missing: absent(), muster })
 }
 
-fn wait_until_online(blocks: &[&PerCpu]) -> usize {
+fn wait_for(is_done: impl Fn() -> bool) {
     let began = time::ticks();
-    let absent = || blocks.iter().filter(|c| c.state() == CpuState::Absent).count();
-    while absent() > 0 && time::ticks().wrapping_sub(began) < START_TIMEOUT_TICKS {
+    while !is_done() && time::ticks().wrapping_sub(began) < START_TIMEOUT_TICKS {
         cpu::relax();
     }
-    absent()
 }
 
 /// Whether CPUs without work look for threads.

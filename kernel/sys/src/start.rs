@@ -3,7 +3,7 @@
 use crate::loader::{self, MANIFEST_MODULE};
 use crate::{Machine, boot, section, shutdown, smp, system, under};
 use core::convert::Infallible;
-use kernel_arch::{println, time};
+use kernel_arch::{entropy, println};
 
 /// Starts the system of the boot manifest and never comes back; `None` if there is no manifest.
 pub fn run(machine: &'static Machine) -> Option<Infallible> {
@@ -15,7 +15,7 @@ pub fn run(machine: &'static Machine) -> Option<Infallible> {
     if let Some(ticks) = options.section_ticks {
         section::limit(ticks);
     }
-    let secret = [time::ticks(), under::clock() ^ manifest.data.as_ptr().addr() as u64];
+    let secret = entropy::words();
     if system::create(under::clock(), options, secret).is_err() {
         boot::give_up("not enough memory for the system's tables");
     }

@@ -56,6 +56,9 @@ pub fn print_cpus(machine: &Machine) {
             cpu.control().protection()
         );
     }
+    if machine.muster.left_out() > 0 {
+        println!("  {}", machine.muster);
+    }
 }
 
 /// Prints everything.
@@ -83,10 +86,14 @@ fn print_rest(machine: &Machine) {
         apic::Mode::XApic => "xAPIC",
         apic::Mode::Unknown => "none",
     };
-    println!("  interrupts {apic}");
+    println!("  interrupts {apic}, {}", machine.controllers);
     if let Some((hz, source)) = machine.clock {
         println!("  clock      {}.{:06} MHz, {source}", hz / 1_000_000, hz % 1_000_000);
     }
+    if let Some(agreed) = machine.agreed.filter(|agreed| agreed.compared > 0) {
+        println!("             {agreed}");
+    }
+    println!("  entropy    {}", machine.entropy);
     let memory = &machine.memory;
     let counts = kernel_mm::frames::counts();
     println!("Memory       {} in all, {} free", Bytes(memory.total), Bytes(counts.free * 4096));
@@ -133,7 +140,7 @@ fn print_firmware(machine: &Machine) {
     println!(
         "  has        {} CPUs, {} I/O APICs, HPET {}, PM timer {}",
         firmware.enabled_cpus,
-        firmware.io_apics,
+        firmware.io_apics.len(),
         if firmware.hpet.is_some() { "yes" } else { "no" },
         if firmware.pm_timer_port.is_some() { "yes" } else { "no" },
     );

@@ -267,7 +267,7 @@ pub fn timer(frame: &TrapFrame) {
     section::end("the end of a timer interrupt");
 }
 
-/// Another CPU, or this one, asks for attention; or a device, of which there is none.
+/// Another CPU, or this one, asks for attention; or a device that nobody has a line of.
 pub(crate) fn interrupt(frame: &TrapFrame) {
     if frame.vector().0 != IPI_VECTOR {
         log!(
@@ -278,6 +278,11 @@ pub(crate) fn interrupt(frame: &TrapFrame) {
         );
         return;
     }
+    attend(frame);
+}
+
+/// Somebody asked for this CPU's attention: another CPU, or a driver in a device's interrupt.
+pub(crate) fn attend(frame: &TrapFrame) {
     section::begin();
     // Without a running system a request for attention needs no more than the wake it is.
     if system::is_up() {

@@ -169,6 +169,10 @@ impl Machine for Host {
         deadlines::next(self, here)
     }
 
+    fn max_sleep_ns(self) -> Option<u64> {
+        None
+    }
+
     fn send_ipi(self, to: &'static Cpu<Self>) {
         to.own.is_interrupted.store(true, SeqCst);
     }

@@ -3,6 +3,7 @@
 #![no_main]
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core_sched::MAX_CPUS;
 use kernel_arch::cpu::{self, CpuState};
 use kernel_arch::{apic, time};
 use kernel_sys::{Machine, smp};
@@ -13,6 +14,7 @@ kernel_sys::kernel_main!(main);
 
 const SUITE: Suite<Env> = Suite::new(&[
     Test::new("cpus.all-report-in", all_report_in),
+    Test::new("cpus.stops-at-the-limit", stops_at_the_limit),
     Test::new("cpus.set-up-alike", set_up_alike),
     Test::new("cpus.each-knows-itself", each_knows_itself),
     Test::new("cpus.take-work", take_work),
@@ -27,7 +29,9 @@ fn main(machine: &'static Machine) -> ! {
 
 fn all_report_in(t: &mut T<'_, Env>) -> Outcome {
     let cpus = t.env.cpus();
-    check_eq!(t, cpus.len(), t.env.firmware.enabled_cpus);
+    let muster = t.env.muster;
+    check_eq!(t, cpus.len() + muster.left_out(), t.env.firmware.enabled_cpus);
+    check_eq!(t, cpus.len(), muster.used());
     check_eq!(t, t.env.missing_cpus, 0);
     check_eq!(t, cpu::online_count(), cpus.len());
     for (index, cpu) in cpus.iter().enumerate() {
@@ -37,6 +41,17 @@ fn all_report_in(t: &mut T<'_, Env>) -> Outcome {
         check_eq!(t, twins, 1);
     }
     t.metric("cpus", cpus.len() as u64, "cpus");
+    Ok(())
+}
+
+/// What is more than the limit is not used, and nothing else is lost by it: the loader's memory comes
+/// back although CPUs were parked there.
+fn stops_at_the_limit(t: &mut T<'_, Env>) -> Outcome {
+    let limit = t.env.options.max_cpus.unwrap_or(MAX_CPUS).min(MAX_CPUS);
+    let there = t.env.firmware.enabled_cpus;
+    check_eq!(t, t.env.muster.used(), limit.min(there));
+    check_eq!(t, cpu::retired_count(), there.saturating_sub(limit));
+    check!(t, t.env.memory.reclaimed > 0, "the loader's memory was not taken back");
     Ok(())
 }
 
@@ -55,12 +70,14 @@ fn set_up_alike(t: &mut T<'_, Env>) -> Outcome {
     Ok(())
 }
 
-static SEEN: AtomicU64 = AtomicU64::new(0);
+/// How many CPUs looked at themselves, and the sum of their numbers.
+static SEEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static WRONG: AtomicUsize = AtomicUsize::new(0);
 
 fn look_at_self() {
     let me = cpu::this();
-    SEEN.fetch_or(1 << me.index(), Ordering::Relaxed);
+    SEEN[0].fetch_add(1, Ordering::Relaxed);
+    SEEN[1].fetch_add(me.index() as usize, Ordering::Relaxed);
     if apic::id() != me.apic_id() {
         WRONG.fetch_add(1, Ordering::Relaxed);
     }
@@ -73,11 +90,11 @@ fn look_at_self() {
 
 fn each_knows_itself(t: &mut T<'_, Env>) -> Outcome {
     let cpus = t.env.cpus().len();
-    SEEN.store(0, Ordering::Relaxed);
     for index in 0..cpus {
         require!(t, smp::run_on(index, look_at_self), "cpu {index} is not there");
     }
-    check_eq!(t, SEEN.load(Ordering::Relaxed), u64::MAX >> (64 - cpus));
+    check_eq!(t, SEEN[0].load(Ordering::Relaxed), cpus);
+    check_eq!(t, SEEN[1].load(Ordering::Relaxed), cpus * (cpus - 1) / 2);
     check_eq!(t, WRONG.load(Ordering::Relaxed), 0);
     check!(t, !smp::run_on(cpus, look_at_self), "a CPU that is not there took work");
     Ok(())
@@ -109,7 +126,7 @@ fn boot_is_timed(t: &mut T<'_, Env>) -> Outcome {
         steps += 1;
         t.metric(step.name, step.took_ns, "ns");
     }
-    check_eq!(t, steps, 11);
+    check_eq!(t, steps, 13);
     t.metric("boot", last_ns, "ns");
     Ok(())
 }

@@ -86,6 +86,9 @@ pub struct Config {
     pub fault: Fault,
     /// Whether a crowded CPU gives threads away.
     pub balances: bool,
+    /// The longest an idle CPU sleeps. Without end, unless a test is about that: a look around now and
+    /// then would hide wakes that were missed.
+    pub max_sleep_ns: Option<u64>,
     /// Whether to keep a timeline.
     pub traces: bool,
 }
@@ -101,6 +104,7 @@ impl Config {
             costs: Costs::USUAL,
             fault: Fault::None,
             balances: true,
+            max_sleep_ns: None,
             traces: false,
         }
     }

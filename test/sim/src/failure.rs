@@ -13,6 +13,8 @@ pub enum Rule {
     Starved,
     /// A CPU was idle while a thread it may run waited.
     Idle,
+    /// A CPU went to sleep for longer than it may.
+    Asleep,
     /// Somebody got too much or too little.
     Unfair,
     /// The workload did not get where it has to.

@@ -251,7 +251,16 @@ impl<P: Policy + 'static> Machine for Sim<P> {
 
     fn let_interrupts_in(self) {}
 
+    fn max_sleep_ns(self) -> Option<u64> {
+        self.0.config.max_sleep_ns
+    }
+
     fn halt(self, here: Here<Self>) {
+        let latest_ns = self.max_sleep_ns().map_or(u64::MAX, |most_ns| self.now_ns() + most_ns);
+        let wakes_ns = self.with(|w| w.cpus[here.id().index()].armed_ns.unwrap_or(u64::MAX));
+        if wakes_ns > latest_ns {
+            self.fail(Rule::Asleep, format!("until {wakes_ns} ns, it may until {latest_ns}"));
+        }
         self.with(|w| {
             let now_ns = w.now_ns;
             let state = &mut w.cpus[here.id().index()];

@@ -3,6 +3,7 @@
 //! event of every run.
 use core_sched::CpuSet;
 use core_sched_policy::{AnyPolicy, LatencyClass, PolicyKind, Share, VirtualTime, Weight};
+use kernel_dispatch::MAX_SLEEP_NS;
 use test_sim::{Config, MS, Machine, Program, S, Step, US};
 
 type M = Machine<AnyPolicy>;
@@ -210,6 +211,26 @@ fn weights_across_cpus(kind: PolicyKind) {
     }
 }
 
+/// An idle CPU looks around ten times a second and no oftener, whatever its threads wait for.
+fn idle_cpus_look_around(kind: PolicyKind) {
+    let naps = || -> Program { Box::new(|_| Step::Sleep(3 * S)) };
+    for cpus in [1, 2, 8] {
+        let config = Config { max_sleep_ns: Some(MAX_SLEEP_NS), ..Config::new(cpus, 5) };
+        let looks = with(kind, config, |m| {
+            for cpu in 0..cpus {
+                m.spawn(cpu, normal(64), 0, naps()).unwrap();
+            }
+            m.run_until(2 * S).unwrap_or_else(|failure| panic!("{failure}"));
+            let before = m.report().events;
+            m.run_until(3 * S - MS).unwrap_or_else(|failure| panic!("{failure}"));
+            m.report().events - before
+        });
+        // The end of a second may cut one off.
+        let looks_each = looks / cpus as u64;
+        assert!((9..=10).contains(&looks_each), "{looks} events of {cpus} CPUs in 1 s");
+    }
+}
+
 /// Each test under each policy.
 macro_rules! suite {
     ($($policy:ident: $kind:expr),+; $tests:tt) => { $(suite!(@one $policy, $kind, $tests);)+ };
@@ -236,5 +257,6 @@ suite! {
         a_sleeper_banks_no_credit,
         weights_across_cpus,
         a_stream_of_short_threads_starves_nobody,
+        idle_cpus_look_around,
     ]
 }

@@ -5,6 +5,7 @@
 //! kept in one word because all CPUs have the same.
 
 use crate::cpu;
+use crate::irq;
 use crate::mmio::Mmio;
 use crate::trap::{IPI_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -24,6 +25,7 @@ const END_OF_INTERRUPT: usize = 0xb0;
 const SPURIOUS: usize = 0xf0;
 const ERROR_STATUS: usize = 0x280;
 const TIMER_ENTRY: usize = 0x320;
+const PIN_0_ENTRY: usize = 0x350;
 const TIMER_INITIAL: usize = 0x380;
 const TIMER_CURRENT: usize = 0x390;
 const TIMER_DIVIDE: usize = 0x3e0;
@@ -31,12 +33,15 @@ const COMMAND_LOW: usize = 0x300;
 const COMMAND_HIGH: usize = 0x310;
 
 const ENTRY_MASKED: u32 = 1 << 16;
+/// The interrupt's vector comes from the 8259.
+const ENTRY_EXTERNAL: u32 = 0b111 << 8;
 const TIMER_BY_DEADLINE: u32 = 0b10 << 17;
 /// Counts at the full rate: divided by one (Intel SDM vol. 3, figure 10-10).
 const DIVIDE_BY_1: u32 = 0b1011;
 
 const SPURIOUS_ENABLE: u32 = 1 << 8;
 const COMMAND_NMI: u32 = 0b100 << 8;
+const COMMAND_INIT: u32 = 0b101 << 8;
 const COMMAND_ASSERT: u32 = 1 << 14;
 const COMMAND_PENDING: u32 = 1 << 12;
 
@@ -65,6 +70,11 @@ static REGISTERS: Once<Mmio> = Once::new();
 fn base() -> u64 {
     // SAFETY: every x86-64 CPU has this MSR.
     unsafe { Msr::new(IA32_APIC_BASE).read() }
+}
+
+/// Whether the CPU this runs on has a local APIC.
+pub fn is_there() -> bool {
+    cpu::this().features().apic
 }
 
 /// Where the registers are to be mapped, or `None` in x2APIC mode, which needs no mapping.
@@ -139,6 +149,11 @@ pub(crate) fn enable_on_this_cpu() {
     write(ERROR_STATUS, 0);
 }
 
+/// Lets interrupts of the 8259s through to this CPU, where it has a local APIC.
+pub(crate) fn accept_pic() {
+    write(PIN_0_ENTRY, ENTRY_EXTERNAL);
+}
+
 /// This CPU's APIC id, from the APIC.
 pub fn id() -> u32 {
     let raw = read(ID);
@@ -181,14 +196,23 @@ fn wait_sent() {
     }
 }
 
-/// Asks the CPU with that APIC id for attention.
+/// Asks the CPU with that APIC id for attention. Without a local APIC that is this CPU.
 pub fn send_ipi(apic_id: u32) {
+    if mode() == Mode::Unknown {
+        return irq::interrupt_self();
+    }
     command(apic_id, COMMAND_ASSERT | u32::from(IPI_VECTOR));
 }
 
 /// Interrupts the CPU with that APIC id whatever it does.
 pub(crate) fn send_nmi(apic_id: u32) {
     command(apic_id, COMMAND_ASSERT | COMMAND_NMI);
+}
+
+/// Resets the CPU with that APIC id, which then waits to be started and executes nothing. Not for a CPU
+/// that runs threads or holds anything.
+pub(crate) fn send_init(apic_id: u32) {
+    command(apic_id, COMMAND_ASSERT | COMMAND_INIT);
 }
 
 /// What the timer does when its time has come.

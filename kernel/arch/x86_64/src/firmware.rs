@@ -6,6 +6,7 @@
 //! Decided in ADR 22.
 
 use crate::boot::{Handover, MemoryKind};
+use crate::irq::Override;
 use crate::paging;
 use acpi::sdt::Signature;
 use acpi::sdt::fadt::Fadt;
@@ -115,12 +116,33 @@ impl<'a> FirmwareTables<'a> {
         })
     }
 
-    /// How many I/O APICs the interrupt table lists.
-    pub fn io_apics(&self) -> usize {
-        let Some(bytes) = self.table(Signature::MADT) else { return 0 };
-        // SAFETY: as in `cpus`.
-        let madt = unsafe { Pin::new_unchecked(&*bytes.as_ptr().cast::<Madt>()) };
-        madt.entries().filter(|e| matches!(e, MadtEntry::IoApic(_))).count()
+    fn madt(&self) -> impl Iterator<Item = MadtEntry<'a>> {
+        let madt = self.table(Signature::MADT).map(|bytes| {
+            // SAFETY: as in `cpus`.
+            unsafe { Pin::new_unchecked(&*bytes.as_ptr().cast::<Madt>()) }
+        });
+        madt.into_iter().flat_map(|madt| madt.entries())
+    }
+
+    /// The I/O APICs of the interrupt table: where their registers lie, and their first line.
+    pub fn io_apics(&self) -> impl Iterator<Item = (PhysAddr, u32)> {
+        self.madt().filter_map(|entry| match entry {
+            MadtEntry::IoApic(e) => {
+                Some((PhysAddr::new(e.io_apic_address.into())?, e.global_system_interrupt_base))
+            }
+            _ => None,
+        })
+    }
+
+    /// The legacy interrupts that are not wired as usual.
+    pub fn overrides(&self) -> impl Iterator<Item = Override> {
+        self.madt().filter_map(|entry| match entry {
+            // Bus 0 is ISA, the only one there is (ACPI 6.5, 5.2.12.5).
+            MadtEntry::InterruptSourceOverride(e) if e.bus == 0 => {
+                Some(Override::from_flags(e.irq, e.global_system_interrupt, e.flags))
+            }
+            _ => None,
+        })
     }
 
     /// Where the HPET's registers lie.

@@ -11,6 +11,8 @@
 //! * `syscall`: entry from user mode by instruction. [`fpu`]: the state of x87, SSE and AVX.
 //! * [`paging`]: the direct map, table access, switching page tables.
 //! * [`apic`], [`time`]: local APIC, counters and the clock.
+//! * [`irq`]: interrupts of devices.
+//! * [`entropy`]: random bytes.
 //! * [`console`]: serial ports, screen, log.
 //! * [`firmware`]: ACPI tables.
 //! * [`stop`], [`exit`], [`unwind`]: how a run ends and what is reported then.
@@ -23,10 +25,12 @@ pub mod boot;
 pub mod console;
 pub mod context;
 pub mod cpu;
+pub mod entropy;
 pub mod exit;
 pub mod firmware;
 pub mod fpu;
 mod hooks;
+pub mod irq;
 pub mod mmio;
 pub mod paging;
 mod port;

@@ -7,7 +7,7 @@
 use crate::cpu::{self, CpuState};
 use crate::trap::TrapFrame;
 use crate::{apic, exit};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Whose report it is: CPU index + 1, or 0.
 static OWNER: AtomicU32 = AtomicU32::new(0);
@@ -49,6 +49,14 @@ pub(crate) fn is_requested() -> bool {
     owner != 0 && owner != cpu::this().index() + 1
 }
 
+/// Whether the owner has stopped the others: what they hold is held for good.
+static ARE_OTHERS_STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this CPU has stopped all others.
+pub(crate) fn is_alone() -> bool {
+    ARE_OTHERS_STOPPED.load(Ordering::Relaxed) && !is_requested()
+}
+
 /// Stops every other CPU that runs the kernel; how many stopped, of how many. Only after [`claim`].
 pub fn stop_others() -> (usize, usize) {
     let Some(me) = cpu::try_this() else { return (0, 0) };
@@ -63,6 +71,7 @@ pub fn stop_others() -> (usize, usize) {
         }
         cpu::relax();
     }
+    ARE_OTHERS_STOPPED.store(true, Ordering::Relaxed);
     let left = others().filter(|c| c.state() == CpuState::Online).count();
     (running - left, running)
 }
@@ -73,7 +82,7 @@ pub(crate) fn stop_here(frame: &TrapFrame) -> ! {
     // SAFETY: written by the owning CPU before it says it has stopped; nobody reads it earlier.
     unsafe { *cpu.stopped_at.get() = Some(*frame) };
     cpu.set_state(CpuState::Stopped);
-    exit::halt()
+    exit::stop()
 }
 
 /// Stops this CPU because another one reports.

@@ -336,6 +336,10 @@ impl Machine for Model {
 
     fn let_interrupts_in(self) {}
 
+    fn max_sleep_ns(self) -> Option<u64> {
+        None
+    }
+
     fn halt(self, here: Here<Self>) {
         while !here.own.is_interrupted.swap(false, SeqCst) && !self.is_over() {
             thread::yield_now();

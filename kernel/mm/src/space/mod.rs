@@ -32,7 +32,8 @@ use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
 use core_paging::entry::Meaning;
 use core_paging::{
-    Access, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError, tree,
+    Access, Caching, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError,
+    tree,
 };
 use kernel_arch::paging::Space;
 use smp_lock::{LockClass, TicketLock};
@@ -50,22 +51,22 @@ pub struct AddressSpace {
 }
 
 /// The table that all others of a space hang from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 enum Root {
     /// There is no space.
     Absent,
     /// Pages are mapped below it, and CPUs may load it.
     InUse(Frame),
     /// What is below it is being freed.
-    Closing(Frame),
+    Closing(Closing),
 }
 
 impl Root {
     /// The table, if pages may be mapped and found below it.
     #[inline]
-    fn in_use(self) -> Option<Frame> {
+    fn in_use(&self) -> Option<Frame> {
         match self {
-            Self::InUse(frame) => Some(frame),
+            Self::InUse(frame) => Some(*frame),
             Self::Absent | Self::Closing(_) => None,
         }
     }
@@ -146,7 +147,7 @@ impl AddressSpace {
     /// Makes it an empty space.
     pub fn create(&'static self) -> Result<(), SpaceError> {
         let mut root = self.root.lock();
-        if *root != Root::Absent {
+        if !matches!(*root, Root::Absent) {
             return Err(SpaceError::Present);
         }
         let new = tables::new_root()?;
@@ -210,14 +211,27 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Maps the time page, where every program expects it.
+    /// Maps the time page, where every program expects it, and the counter it refers to.
     pub fn map_time_page(&self) -> Result<(), SpaceError> {
-        let frame = time_page::frame()?;
-        let virt = Self::check_range(abi_types::place::TIME_VADDR, 1)?;
+        let time = time_page::frame()?;
+        self.map_shared(abi_types::place::TIME_VADDR, time, Caching::WriteBack)?;
+        match time_page::counter_frame() {
+            Some(frame) => {
+                self.map_shared(abi_types::place::COUNTER_VADDR, frame, Caching::Uncached)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Maps a frame that is no address space's own, for reading.
+    fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
+        let virt = Self::check_range(at, 1)?;
         let lock = self.root.lock();
         let root = lock.in_use().ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
-        let done = map_frames(&mut store, root, virt, frame, 1, Access::Read);
+        let rights = Rights { caching, ..Rights::user(Access::Read) };
+        let request = Request { virt, frame, pages: 1, rights, sizes: PageSizes::SMALL };
+        let done = tree::map(&mut store, root, request).map_err(SpaceError::from);
         if done.is_err() {
             self.undo(lock, store, virt, 0);
         }
@@ -243,24 +257,22 @@ impl AddressSpace {
     /// was the last of it. From the first call on nothing can be mapped or copied.
     pub fn destroy(&'static self, max_frames: u64) -> Result<Freed, StillInUse> {
         let mut lock = self.root.lock();
-        let root = match *lock {
-            Root::Absent => return Err(StillInUse::Absent),
-            Root::Closing(root) => root,
-            Root::InUse(root) => {
-                // Acquire, pairs with the release when a block is let go.
-                let pins = self.pins.load(Ordering::Acquire);
-                if pins > 0 {
-                    return Err(StillInUse::Pins(pins));
-                }
-                // SAFETY: the root is freed below, and only then.
-                unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
-                *lock = Root::Closing(root);
-                root
+        if let Root::InUse(root) = *lock {
+            // Acquire, pairs with the release when a block is let go.
+            let pins = self.pins.load(Ordering::Acquire);
+            if pins > 0 {
+                return Err(StillInUse::Pins(pins));
             }
+            // SAFETY: the root is freed below, and only then.
+            unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
+            *lock = Root::Closing(Closing { root, next: [0; LEVELS] });
+        }
+        let Root::Closing(Closing { root, next }) = &mut *lock else {
+            return Err(StillInUse::Absent);
         };
         let mut freed = Freed::default();
         let mut budget = max_frames.max(1);
-        if free_below(root, Level::L4, &mut freed, &mut budget) {
+        if free_below(*root, Level::L4, next, &mut freed, &mut budget) {
             *lock = Root::Absent;
             freed.is_done = true;
         }
@@ -290,21 +302,42 @@ fn map_frames(
 /// Looking through a table takes about as long as freeing this many frames.
 const TABLE_COST: u64 = 16;
 
+/// Levels of tables.
+const LEVELS: usize = 4;
+
+/// A space that is being taken apart.
+#[derive(Debug)]
+struct Closing {
+    root: Frame,
+    /// The next entry to be looked at, in the table of each level that is being freed.
+    next: [usize; LEVELS],
+}
+
 /// Frees a table with everything below it, but for the kernel's half of a root; `false` if the budget
 /// ended before. No CPU uses the tables, so entries can be emptied in any order.
-fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -> bool {
+fn free_below(
+    table: Frame,
+    level: Level,
+    next: &mut [usize; LEVELS],
+    freed: &mut Freed,
+    budget: &mut u64,
+) -> bool {
     let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
-    let mut from = 0;
-    // Whoever comes back finds what is left by looking over what is empty: word by word.
-    while let Some(index) = Store.next_used(table, from, entries) {
-        from = index + 1;
-        let meaning = Store.read(table, index).meaning(level);
+    let at = level as usize;
+    loop {
+        // Before the look, which may go over a whole table.
         if *budget == 0 {
             return false;
         }
+        let from = next.get(at).copied().unwrap_or(0);
+        let Some(index) = Store.next_used(table, from, entries) else { break };
+        if let Some(next) = next.get_mut(at) {
+            *next = index;
+        }
+        let meaning = Store.read(table, index).meaning(level);
         match (meaning, level.below()) {
-            (Meaning::Table(next), Some(below)) => {
-                if !free_below(next, below, freed, budget) {
+            (Meaning::Table(lower), Some(below)) => {
+                if !free_below(lower, below, next, freed, budget) {
                     return false;
                 }
             }
@@ -318,6 +351,9 @@ fn free_below(table: Frame, level: Level, freed: &mut Freed, budget: &mut u64) -
             _ => {}
         }
         Store.write(table, index, Entry::EMPTY);
+    }
+    if let Some(next) = next.get_mut(at) {
+        *next = 0;
     }
     *budget = budget.saturating_sub(TABLE_COST);
     freed.tables += 1;

@@ -23,8 +23,14 @@ pub enum LockClass {
     /// Shared by all CPUs, and taken by none on the way from one thread to the next: pick,
     /// requeue, block, wake, hand-off, look-up, timer arm and cancel count none of it.
     Global,
+    /// The keyboard.
+    Keyboard,
     /// Where text goes. So early that nothing is printed with a lock held that threads wait for.
     Console,
+    /// What was typed and nobody has read: the console's port and the keyboard put it there.
+    Input,
+    /// Interrupt lines and who has them: the console asks for its own.
+    Lines,
     /// The port for the harness's records: as the console, and opened while that is held.
     Records,
     /// An endpoint, a park bucket, or another object that threads call.
@@ -61,17 +67,22 @@ pub enum LockClass {
     KernelTables,
     /// The frame that tells programs the time.
     TimePage,
-    /// Physical frames. Innermost: whatever else is memory is made of them.
+    /// Physical frames: whatever else is memory is made of them.
     Frames,
+    /// What random numbers begin with. Innermost: whoever needs some may hold anything.
+    Entropy,
     /// None of these, neither ordered nor counted: a lock of a test.
     Unclassed,
 }
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 21] = [
+    pub const ORDERED: [Self; 25] = [
         Self::Global,
+        Self::Keyboard,
         Self::Console,
+        Self::Input,
+        Self::Lines,
         Self::Records,
         Self::Endpoint,
         Self::Context,
@@ -91,6 +102,7 @@ impl LockClass {
         Self::KernelTables,
         Self::TimePage,
         Self::Frames,
+        Self::Entropy,
     ];
 }
 
@@ -158,6 +170,11 @@ mod checks {
                 }
             }
             Self(line, class)
+        }
+
+        /// For a lock that is not waited for.
+        pub fn in_any_order(class: LockClass) -> Self {
+            Self(if class == LockClass::Unclassed { None } else { line() }, class)
         }
 
         /// It was taken.

@@ -107,6 +107,19 @@ impl<T> TicketLock<T> {
         }
     }
 
+    /// Takes the lock if it is free and nobody waits for it. It never waits, so it may be tried for in any
+    /// order.
+    #[cfg(not(loom))]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        let held = self.protocol.try_wait()?;
+        Some(Guard {
+            value: &self.value,
+            #[cfg(checked)]
+            _mark: class::Permit::in_any_order(self.class).taken(),
+            _held: held,
+        })
+    }
+
     /// Where the value is, whoever holds the lock: for one that knows that the holder never runs again.
     #[cfg(not(loom))]
     pub fn as_mut_ptr(&self) -> *mut T {
@@ -150,9 +163,11 @@ mod tests {
         *lock.get_mut() += 1;
         assert_eq!(*lock.lock(), 3);
         let held = lock.lock();
+        assert!(lock.try_lock().is_none(), "it is held");
         // SAFETY: the guard is not used again, as if its holder had stopped for good.
         unsafe { *lock.as_mut_ptr() += 1 };
         drop(held);
+        assert_eq!(lock.try_lock().map(|value| *value), Some(4));
         assert_eq!(*lock.lock(), 4);
     }
 }

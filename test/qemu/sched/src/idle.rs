@@ -44,6 +44,19 @@ pub fn sleepers_cost_nothing(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// A CPU without work or deadlines looks around ten times a second, by its timer.
+pub fn looks_around(t: &mut Test<'_>) -> Outcome {
+    if t.env.cpus() > 1 {
+        return t.skip("one CPU, so that nobody else is there to interrupt it");
+    }
+    let before = require_some!(t, t.env.counters(0));
+    t.env.sleep(1_000_000_000);
+    let after = require_some!(t, t.env.counters(0));
+    let interrupts = after.timer_interrupts - before.timer_interrupts;
+    check!(t, (10..=11).contains(&interrupts), "{interrupts} timer interrupts in a second asleep");
+    Ok(())
+}
+
 /// What a CPU does not spend idle it spends on threads.
 pub fn idle_time(t: &mut Test<'_>) -> Outcome {
     if t.env.cpus() > 1 {

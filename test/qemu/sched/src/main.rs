@@ -41,6 +41,7 @@ const SUITE: Suite<Program> = Suite::new(&[
         calls::a_waiting_caller_brings_its_server,
     ),
     Test::new("sched.sleepers_cost_nothing", idle::sleepers_cost_nothing),
+    Test::new("sched.looks_around", idle::looks_around),
     Test::new("sched.idle_time", idle::idle_time),
     Test::new("sched.alone_no_timer", idle::alone_no_timer),
 ]);

@@ -112,6 +112,22 @@ impl CpuStart<'_> {
             self.info.bootstrap(crate::cpu::other_cpu_entry, core::ptr::from_ref(block) as u64);
         }
     }
+
+    /// Sends it out of the loader's memory to halt for good: the kernel does not use it. Not for the
+    /// boot CPU.
+    pub fn retire(&self) {
+        if !self.is_boot_cpu {
+            self.info.bootstrap(crate::cpu::retired_cpu_entry, 0);
+        }
+    }
+
+    /// Takes a CPU that has retired ([`cpu::retired_count`](crate::cpu::retired_count)) out of the
+    /// machine: it executes nothing from then on, whatever interrupts it.
+    pub fn reset(&self) {
+        if !self.is_boot_cpu {
+            crate::apic::send_init(self.apic_id());
+        }
+    }
 }
 
 impl Handover {

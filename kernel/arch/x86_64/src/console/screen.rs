@@ -2,7 +2,7 @@
 
 use crate::boot::FramebufferInfo;
 use crate::take_once::TakeOnce;
-use core_screen::{Cell, Grid, Ink};
+use core_screen::{Cell, Grid, Ink, PAINT_COST};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
 const HEIGHT: RasterHeight = RasterHeight::Size16;
@@ -12,7 +12,11 @@ const CELL_HEIGHT: usize = HEIGHT.val();
 
 /// Cells for a screen of 2560 by 1600; of a larger one the upper left part is used.
 const MAX_CELLS: usize = (2560 / 7) * (1600 / 16);
-static CELLS: TakeOnce<[Cell; MAX_CELLS]> = TakeOnce::new([Cell::BLANK; MAX_CELLS]);
+static CELLS: TakeOnce<[[Cell; MAX_CELLS]; 2]> = TakeOnce::new([[Cell::BLANK; MAX_CELLS]; 2]);
+
+/// What is painted at once: eight cells, or a look at some rows that are as they were. A cell takes
+/// more than a thousand instructions.
+const BUDGET: usize = 8 * PAINT_COST;
 
 type Colour = [u8; 3];
 
@@ -42,8 +46,9 @@ impl Screen {
     /// A blank screen, the first time; there is memory for one.
     pub(super) fn new(info: FramebufferInfo) -> Option<Screen> {
         let pixels = Pixels { info };
-        let cells = CELLS.take()?;
-        let grid = Grid::new(cells, info.width / CELL_WIDTH, info.height / CELL_HEIGHT)?;
+        let [cells, shown] = CELLS.take()?;
+        let (columns, rows) = (info.width / CELL_WIDTH, info.height / CELL_HEIGHT);
+        let grid = Grid::new(cells, shown, columns, rows)?;
         pixels.clear();
         Some(Screen { pixels, grid })
     }
@@ -68,9 +73,15 @@ impl Screen {
             .count()
     }
 
+    /// Writes text, which shows when it is painted.
     pub(super) fn write(&mut self, text: &str) {
+        self.grid.write(text);
+    }
+
+    /// Paints some of what has changed; whether there may be more.
+    pub(super) fn paint(&mut self) -> bool {
         let Screen { pixels, grid } = self;
-        grid.write(text, |column, row, cell| pixels.paint(column, row, cell));
+        grid.paint(BUDGET, |column, row, cell| pixels.paint(column, row, cell))
     }
 }
 

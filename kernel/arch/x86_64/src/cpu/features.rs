@@ -19,14 +19,22 @@ pub struct Features {
     pub pge: bool,
     /// 1 GiB pages.
     pub huge_pages: bool,
+    /// A local APIC.
+    pub apic: bool,
     /// The x2APIC.
     pub x2apic: bool,
     /// One-shot timer by time-stamp deadline.
     pub tsc_deadline: bool,
     /// A time-stamp counter that runs at one rate in every power state.
     pub invariant_tsc: bool,
+    /// A register that is added to the time-stamp counter.
+    pub tsc_adjust: bool,
     /// RDTSCP.
     pub rdtscp: bool,
+    /// RDRAND.
+    pub rdrand: bool,
+    /// RDSEED.
+    pub rdseed: bool,
     /// XSAVE.
     pub xsave: bool,
     /// XSAVEOPT.
@@ -64,10 +72,14 @@ impl Features {
             umip: extended.is_some_and(|f| f.has_umip()),
             pge: basic.is_some_and(|f| f.has_pge()),
             huge_pages: processor.is_some_and(|f| f.has_1gib_pages()),
+            apic: basic.is_some_and(|f| f.has_apic()),
             x2apic: basic.is_some_and(|f| f.has_x2apic()),
             tsc_deadline: basic.is_some_and(|f| f.has_tsc_deadline()),
             invariant_tsc: id.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
+            tsc_adjust: extended.is_some_and(|f| f.has_tsc_adjust_msr()),
             rdtscp: processor.is_some_and(|f| f.has_rdtscp()),
+            rdrand: basic.is_some_and(|f| f.has_rdrand()),
+            rdseed: extended.is_some_and(|f| f.has_rdseed()),
             xsave: basic.is_some_and(|f| f.has_xsave()),
             xsaveopt: state.is_some_and(|f| f.has_xsaveopt()),
             xsavec: state.is_some_and(|f| f.has_xsavec()),
@@ -79,7 +91,7 @@ impl Features {
         }
     }
 
-    fn list(&self) -> [(&'static str, bool); 18] {
+    fn list(&self) -> [(&'static str, bool); 22] {
         [
             ("nx", self.nx),
             ("smep", self.smep),
@@ -87,10 +99,14 @@ impl Features {
             ("umip", self.umip),
             ("pge", self.pge),
             ("1gib-pages", self.huge_pages),
+            ("apic", self.apic),
             ("x2apic", self.x2apic),
             ("tsc-deadline", self.tsc_deadline),
             ("invariant-tsc", self.invariant_tsc),
+            ("tsc-adjust", self.tsc_adjust),
             ("rdtscp", self.rdtscp),
+            ("rdrand", self.rdrand),
+            ("rdseed", self.rdseed),
             ("xsave", self.xsave),
             ("xsaveopt", self.xsaveopt),
             ("xsavec", self.xsavec),

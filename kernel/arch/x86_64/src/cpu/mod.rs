@@ -13,9 +13,9 @@ pub(crate) use descriptors::{KERNEL_CODE, KERNEL_DATA, NOT_PRESENT, USER_CODE, U
 pub use features::Features;
 pub(crate) use features::stated_tsc_hz;
 pub use percpu::{CpuState, IstStacks, PerCpu, all, online_count, publish, this, try_this};
-pub(crate) use percpu::{ENTRY_STACK_OFFSET, USER_STACK_OFFSET};
-pub use start::finish_boot_cpu;
-pub(crate) use start::{init_boot_cpu, other_cpu_entry};
+pub(crate) use percpu::{ENTRY_STACK_OFFSET, USER_STACK_OFFSET, keep_boot_cpu_alone};
+pub use start::{finish_boot_cpu, retired_count};
+pub(crate) use start::{init_boot_cpu, other_cpu_entry, retired_cpu_entry};
 
 use core::arch::asm;
 use x86_64::registers::model_specific::Msr;

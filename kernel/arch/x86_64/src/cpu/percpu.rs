@@ -8,13 +8,14 @@ use super::control::ControlBits;
 use super::descriptors::{self, Descriptors};
 use super::features::Features;
 use crate::context::Context;
+use crate::entropy::OwnGenerator;
 use crate::paging::{Resident, Space};
 use crate::time::OneShotTimer;
 use crate::trap::{Fault, TrapFrame};
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core_topology::Place;
 use spin::Once;
 use x86_64::registers::model_specific::Msr;
@@ -66,6 +67,8 @@ pub struct PerCpu {
     pub(crate) stack_top: AtomicU64,
     /// The one-shot timer.
     pub(crate) timer: OneShotTimer,
+    /// Random bytes.
+    pub(crate) random: OwnGenerator,
     /// What the CPU runs when there is nothing to run: the stack it was started on.
     pub(crate) idle: Context,
     /// Stack pointer to return to when a provoked fault comes; 0 when none is expected.
@@ -97,6 +100,8 @@ pub(crate) const USER_STACK_OFFSET: usize = offset_of!(PerCpu, user_stack);
 const _: () = assert!(offset_of!(PerCpu, this) == 0);
 
 static ALL: Once<&'static [&'static PerCpu]> = Once::new();
+/// How many of them are used, from the first on.
+static USED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 impl PerCpu {
     /// The block of a CPU that is not running yet.
@@ -110,6 +115,7 @@ impl PerCpu {
             resident: Resident::of(index),
             stack_top: AtomicU64::new(stack_top),
             timer: OneShotTimer::new(),
+            random: OwnGenerator::new(),
             idle: Context::running(),
             recovery: AtomicU64::new(0),
             index: AtomicU32::new(index),
@@ -249,9 +255,30 @@ pub fn publish(blocks: &'static [&'static PerCpu]) {
     ALL.call_once(|| blocks);
 }
 
-/// The blocks of all CPUs, by index; empty before they are known.
+/// The blocks of all CPUs that are used, by index; empty before they are known.
 pub fn all() -> &'static [&'static PerCpu] {
-    ALL.get().copied().unwrap_or(&[])
+    let all = ALL.get().copied().unwrap_or(&[]);
+    all.get(..USED.load(Ordering::Relaxed)).unwrap_or(all)
+}
+
+/// Leaves the boot CPU alone in the machine: the others halt for good. On the boot CPU, while the others
+/// have nothing to run.
+pub(crate) fn keep_boot_cpu_alone() {
+    for other in all().iter().skip(1) {
+        // One that has work will not get more: it halts when that is done, and is not waited for.
+        if other.post_job(halt_for_good) {
+            while other.state() == CpuState::Online {
+                core::hint::spin_loop();
+            }
+        }
+    }
+    // Relaxed: this CPU reads it, the others run no more.
+    USED.store(1, Ordering::Relaxed);
+}
+
+fn halt_for_good() {
+    this().set_state(CpuState::Stopped);
+    crate::exit::stop()
 }
 
 /// How many CPUs are online.

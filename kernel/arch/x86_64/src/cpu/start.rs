@@ -6,6 +6,7 @@ use super::percpu::{CpuState, IstStacks, PerCpu, STACK_TOP_OFFSET};
 use crate::paging::KERNEL_CR3;
 use crate::{apic, fpu, hooks, syscall};
 use core::arch::naked_asm;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use limine::mp::MpInfo;
 
 /// Bytes of each stack the boot CPU takes exceptions on before memory management is up.
@@ -81,6 +82,35 @@ pub(crate) unsafe extern "C" fn other_cpu_entry(info: &MpInfo) -> ! {
         cr3 = sym KERNEL_CR3,
         stack = const STACK_TOP_OFFSET,
         main = sym other_cpu_main,
+    )
+}
+
+/// CPUs that are there and not used, and have left the loader's memory.
+static RETIRED: AtomicUsize = AtomicUsize::new(0);
+
+/// How many CPUs have retired. Acquire, pairs with the locked addition of `retired_cpu_entry`: such a
+/// CPU reads nothing of the loader's any more.
+pub fn retired_count() -> usize {
+    RETIRED.load(Ordering::Acquire)
+}
+
+/// Where the loader sends a CPU that is not used: onto the kernel's tables, and no further. It has no
+/// stack and no interrupt table, and halts with interrupts off.
+///
+/// # Safety
+/// Jumped to by the loader.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn retired_cpu_entry(info: &MpInfo) -> ! {
+    naked_asm!(
+        "cli",
+        "mov rax, [rip + {cr3}]",
+        "mov cr3, rax",
+        "lock inc qword ptr [rip + {retired}]",
+        "2:",
+        "hlt",
+        "jmp 2b",
+        cr3 = sym KERNEL_CR3,
+        retired = sym RETIRED,
     )
 }
 

@@ -1,13 +1,16 @@
-//! The one-shot timer of each CPU, on the local APIC: by counts, or by time-stamp deadline.
+//! The one-shot timer of each CPU, on the local APIC: by counts, or by time-stamp deadline. On a machine
+//! without, the interval timer is the boot CPU's.
 //!
 //! What to program and what an interrupt means is decided in `core_oneshot`; this file turns it
 //! into registers. The timer belongs to the CPU it is on: arming acts on the CPU that calls.
 //!
 //! Decided in ADR 29.
 
-use super::{now_ns, rate, ticks};
+use super::tsc::hardware_ticks;
+use super::{now_ns, pit, rate, ticks};
 use crate::apic::{self, TimerMode};
 use crate::cpu;
+use crate::irq::{self, Driver};
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -34,6 +37,8 @@ pub enum TimerSource {
     },
     /// The local APIC compares the time-stamp counter.
     TscDeadline,
+    /// The interval timer counts down, for the boot CPU.
+    Pit,
 }
 
 impl fmt::Display for TimerSource {
@@ -41,6 +46,7 @@ impl fmt::Display for TimerSource {
         match self {
             TimerSource::Counts { hz } => write!(f, "counts at {} kHz", hz / 1000),
             TimerSource::TscDeadline => f.write_str("by time-stamp deadline"),
+            TimerSource::Pit => f.write_str("by the PIT, for the boot CPU alone"),
         }
     }
 }
@@ -77,12 +83,31 @@ fn with_state<T>(body: impl FnOnce(&mut OneShot) -> T) -> T {
     body(unsafe { &mut *cpu::this().timer.state.get() })
 }
 
-/// Finds out what drives the timer and how fast; once, on the boot CPU, after the clock is known.
-/// `None` if there is no clock to measure it with.
-pub fn init_timer() -> Option<TimerSource> {
+/// Finds out what drives the timer and how fast; once, on the boot CPU, after the clock is known and the
+/// interrupt controllers are. Without a local APIC whose timer counts it is the interval timer, and the
+/// boot CPU runs alone; so it is if `wants_pit`. `None` if there is no clock to measure it with, or no line
+/// for the interval timer.
+pub fn init_timer(wants_pit: bool) -> Option<TimerSource> {
+    rate()?;
+    let timer = if wants_pit { None } else { local_timer() };
+    let timer = match timer {
+        Some(timer) => timer,
+        None => {
+            cpu::keep_boot_cpu_alone();
+            irq::attach(Driver::Timer).ok()?;
+            Timer { source: TimerSource::Pit, counter: Counter::new(pit::HZ, pit::MAX_COUNT)? }
+        }
+    };
+    Some(TIMER.call_once(|| timer).source)
+}
+
+/// The local APIC's timer; `None` if there is none, or it does not count.
+fn local_timer() -> Option<Timer> {
+    if apic::mode() == apic::Mode::Unknown {
+        return None;
+    }
     let tsc = rate()?;
-    let deadline = cpu::this().features().tsc_deadline;
-    let timer = if deadline {
+    Some(if cpu::this().features().tsc_deadline {
         Timer {
             source: TimerSource::TscDeadline,
             counter: Counter::new(tsc.hz(), MAX_DEADLINE_TICKS)?,
@@ -90,8 +115,7 @@ pub fn init_timer() -> Option<TimerSource> {
     } else {
         let hz = middle_of(round(tsc.hz())?, round(tsc.hz())?, round(tsc.hz())?);
         Timer { source: TimerSource::Counts { hz }, counter: Counter::new(hz, u32::MAX.into())? }
-    };
-    Some(TIMER.call_once(|| timer).source)
+    })
 }
 
 /// One measurement of the timer's frequency against the clock.
@@ -140,12 +164,24 @@ pub fn armed_ns() -> Option<u64> {
 /// The interrupt has come: whether the deadline has passed.
 pub(crate) fn timer_fired() -> bool {
     match with_state(|state| state.fired(now_ns().unwrap_or(u64::MAX))) {
-        Fired::Expired => true,
+        Fired::Expired => {
+            if irq::is_self_asked() {
+                fire_soon();
+            }
+            true
+        }
         Fired::Again { delay_ns } => {
             program(delay_ns);
             false
         }
         Fired::Stray => false,
+    }
+}
+
+/// Lets the interval timer interrupt at once, deadline or not.
+pub(crate) fn fire_soon() {
+    if TIMER.get().is_some_and(|timer| timer.source == TimerSource::Pit) {
+        pit::interrupt_after(1);
     }
 }
 
@@ -155,9 +191,12 @@ fn program(delay_ns: u64) {
     let counts = timer.counter.counts(delay_ns);
     match timer.source {
         TimerSource::Counts { .. } => apic::set_timer_count(counts as u32),
+        // What the CPU asked of itself is not put off.
+        TimerSource::Pit if irq::is_self_asked() => fire_soon(),
+        TimerSource::Pit => pit::interrupt_after(counts as u16),
         // SAFETY: the CPU has this MSR, by its features; the timer is in deadline mode.
         TimerSource::TscDeadline => unsafe {
-            Msr::new(IA32_TSC_DEADLINE).write(ticks().saturating_add(counts));
+            Msr::new(IA32_TSC_DEADLINE).write(hardware_ticks().saturating_add(counts));
         },
     }
 }
@@ -172,6 +211,7 @@ fn set_up_once(source: TimerSource) {
     *is_set_up = true;
     match source {
         TimerSource::Counts { .. } => apic::set_timer(TimerMode::OneShot),
+        TimerSource::Pit => {}
         TimerSource::TscDeadline => {
             apic::set_timer(TimerMode::TscDeadline);
             // The mode is set before the deadline is written (Intel SDM vol. 3, 10.5.4.1).

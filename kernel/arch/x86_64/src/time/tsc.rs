@@ -1,18 +1,17 @@
-//! The time-stamp counter: reading it, and how fast it runs.
+//! The time-stamp counter: reading it, setting it, and how fast it runs.
 
-use super::{Hpet, pit};
+use super::{Hpet, clock, pit};
 use crate::cpu;
 use core::arch::asm;
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
 use core_clock::{Extended, Rate, Sample, measure, middle_of};
 use spin::Once;
+use x86_64::registers::model_specific::Msr;
 
-/// Counter at the kernel's first instruction: the origin of its clock.
-static BOOT: AtomicU64 = AtomicU64::new(0);
+const IA32_TIME_STAMP_COUNTER: u32 = 0x10;
+const IA32_TSC_ADJUST: u32 = 0x3b;
+
 static RATE: Once<Rate> = Once::new();
-/// The rate again, as the switch path reads it: nanoseconds per tick times 2³², 0 before it is known.
-static NS_PER_TICK_Q32: AtomicU64 = AtomicU64::new(0);
 
 /// How long one round of measuring takes, in counter ticks of the reference per second: 1/500 s.
 /// Three rounds; sharp samples make two milliseconds enough for one part in ten thousand.
@@ -52,6 +51,15 @@ impl fmt::Display for Source {
 /// The counter now. Later instructions do not run before it is read.
 #[inline]
 pub fn ticks() -> u64 {
+    let ticks = hardware_ticks();
+    #[cfg(checked)]
+    let ticks = super::skew::skewed(ticks);
+    ticks
+}
+
+/// The counter as the hardware has it, whatever a checked image pretends.
+#[inline]
+pub(super) fn hardware_ticks() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: reading the counter has no effect; CR4.TSD does not bind the kernel. The fence
     // keeps the read from moving before earlier loads (Intel SDM vol. 2, RDTSC).
@@ -59,10 +67,6 @@ pub fn ticks() -> u64 {
         asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
     }
     u64::from(high) << 32 | u64::from(low)
-}
-
-pub(crate) fn mark_boot() {
-    BOOT.store(ticks(), Ordering::Relaxed);
 }
 
 /// Finds out how fast the counter runs. Once; later calls change nothing.
@@ -81,7 +85,7 @@ pub fn calibrate(hpet: Option<&Hpet>, from_loader: Option<u64>) -> Option<(Rate,
     };
     let rate = Rate::from_hz(hz)?;
     let rate = *RATE.call_once(|| rate);
-    NS_PER_TICK_Q32.store(rate.ns_per_tick_q32(), Ordering::Relaxed);
+    clock::begin(rate);
     Some((rate, source))
 }
 
@@ -115,38 +119,26 @@ fn sample(reference: &mut impl FnMut() -> u64) -> Sample {
     (1..SAMPLES).fold(first, |best, _| best.sharper(take()))
 }
 
+/// Adds to this CPU's counter, by its adjustment register if it has one, else by writing it.
+pub(super) fn add(ticks: i64) {
+    #[cfg(checked)]
+    if super::skew::is_planted() {
+        return super::skew::add(ticks);
+    }
+    // SAFETY: the counter of this CPU orders nothing in memory; both MSRs exist (the first by its feature
+    // bit, the second on every CPU of this architecture). Nothing is armed by deadline yet.
+    unsafe {
+        if cpu::this().features().tsc_adjust {
+            let mut adjustment = Msr::new(IA32_TSC_ADJUST);
+            let now = adjustment.read();
+            adjustment.write(now.wrapping_add_signed(ticks));
+        } else {
+            Msr::new(IA32_TIME_STAMP_COUNTER).write(hardware_ticks().wrapping_add_signed(ticks));
+        }
+    }
+}
+
 /// The counter's rate, once it is known.
 pub fn rate() -> Option<Rate> {
     RATE.get().copied()
-}
-
-/// Nanoseconds since the kernel was entered, once the rate is known.
-#[inline]
-pub fn now_ns() -> Option<u64> {
-    ticks_to_ns(ticks())
-}
-
-/// The same on a path that runs only once the rate is known; 0 before.
-#[inline]
-pub fn clock_ns() -> u64 {
-    let rate = NS_PER_TICK_Q32.load(Ordering::Relaxed);
-    core_clock::scale_q32(ticks().wrapping_sub(BOOT.load(Ordering::Relaxed)), rate)
-}
-
-/// The clock as numbers: the counter at time 0, and nanoseconds per tick times 2³².
-pub fn origin() -> Option<(u64, u64)> {
-    let rate = NS_PER_TICK_Q32.load(Ordering::Relaxed);
-    (rate != 0).then(|| (BOOT.load(Ordering::Relaxed), rate))
-}
-
-/// A counter value as nanoseconds since the kernel was entered.
-#[inline]
-pub fn ticks_to_ns(ticks: u64) -> Option<u64> {
-    match NS_PER_TICK_Q32.load(Ordering::Relaxed) {
-        0 => None,
-        rate => {
-            let since_boot = ticks.saturating_sub(BOOT.load(Ordering::Relaxed));
-            Some(core_clock::scale_q32(since_boot, rate))
-        }
-    }
 }

@@ -15,7 +15,7 @@ pub const TIMER_VECTOR: u8 = 48;
 pub const SPURIOUS_VECTOR: u8 = 255;
 
 use crate::cpu::{self, KERNEL_CODE, KERNEL_DATA};
-use crate::{apic, hooks, paging, stop, time};
+use crate::{apic, hooks, irq, paging, stop, time};
 use core::sync::atomic::Ordering;
 use core_fault::Vector;
 
@@ -50,13 +50,12 @@ pub(crate) extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
                 hooks::timer(frame);
             }
         }
-        _ => {
+        IPI_VECTOR => {
             apic::end_of_interrupt();
-            if vector.0 == IPI_VECTOR {
-                paging::flush_if_requested();
-            }
+            paging::flush_if_requested();
             hooks::interrupt(frame);
         }
+        _ => irq::take(frame),
     }
     false
 }

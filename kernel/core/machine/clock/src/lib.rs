@@ -2,7 +2,11 @@
 //!
 //! The rate is kept as a multiplier and a shift, so that reading the clock is one multiplication:
 //! ns = ticks × multiplier >> shift, exact to one part in 2^31 and monotonic because it is linear.
+//!
+//! [`agree`]: whether the counters of several CPUs show one time.
 #![no_std]
+
+pub mod agree;
 
 /// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;

@@ -29,6 +29,36 @@ pub struct Options {
     pub policy: PolicyKind,
     /// `section=N`: more ticks than this in the kernel without a preemption point stop a checked image.
     pub section_ticks: Option<u64>,
+    /// `cpus=N`: the kernel uses at most so many CPUs.
+    pub max_cpus: Option<usize>,
+    /// `tsc_skew=NS`: a checked image pretends that the CPUs' time-stamp counters disagree.
+    pub tsc_skew: Option<TscSkew>,
+    /// `irq=pic`: the 8259s handle interrupt lines, although there are I/O APICs.
+    pub wants_pic: bool,
+    /// `timer=pit`: the interval timer is the one-shot timer, and the boot CPU runs alone.
+    pub wants_pit: bool,
+}
+
+/// How the time-stamp counters of a checked image disagree: those of CPUs with an odd number are ahead
+/// of the boot CPU's, those with an even one behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TscSkew {
+    /// By how much.
+    pub ns: u64,
+    /// What else is wrong with them.
+    pub fault: SkewFault,
+}
+
+/// What a counter that is skewed on purpose does beside being off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SkewFault {
+    /// Nothing: it can be set.
+    #[default]
+    None,
+    /// `fixed`: setting it has no effect.
+    Fixed,
+    /// `drift`: it runs at another rate.
+    Drift,
 }
 
 impl Default for Options {
@@ -41,7 +71,23 @@ impl Default for Options {
             fast_path: true,
             policy: PolicyKind::Wfq,
             section_ticks: None,
+            max_cpus: None,
+            tsc_skew: None,
+            wants_pic: false,
+            wants_pit: false,
         }
+    }
+}
+
+impl TscSkew {
+    fn parse(text: &str) -> Option<TscSkew> {
+        let (ns, fault) = match text.split_once(',') {
+            None => (text, SkewFault::None),
+            Some((ns, "fixed")) => (ns, SkewFault::Fixed),
+            Some((ns, "drift")) => (ns, SkewFault::Drift),
+            Some(_) => return None,
+        };
+        Some(TscSkew { ns: ns.parse().ok()?, fault })
     }
 }
 
@@ -110,6 +156,30 @@ impl<'a> CommandLine<'a> {
             match ticks.parse() {
                 Ok(ticks) if ticks > 0 => options.section_ticks = Some(ticks),
                 _ => refuse("section", ticks, "section= takes a number of ticks, such as 20000"),
+            }
+        }
+        match self.value("irq") {
+            Some("pic") => options.wants_pic = true,
+            Some("auto") | None => {}
+            Some(other) => refuse("irq", other, "irq=auto or irq=pic"),
+        }
+        match self.value("timer") {
+            Some("pit") => options.wants_pit = true,
+            Some("auto") | None => {}
+            Some(other) => refuse("timer", other, "timer=auto or timer=pit"),
+        }
+        if let Some(count) = self.value("cpus") {
+            match count.parse() {
+                Ok(count) if count > 0 => options.max_cpus = Some(count),
+                _ => refuse("cpus", count, "cpus= takes a number of CPUs, such as 4"),
+            }
+        }
+        if let Some(skew) = self.value("tsc_skew") {
+            options.tsc_skew = TscSkew::parse(skew);
+            if options.tsc_skew.is_none() {
+                let expected =
+                    "tsc_skew= takes nanoseconds, with ,fixed or ,drift behind or without";
+                refuse("tsc_skew", skew, expected);
             }
         }
         if let Some(list) = self.value("log") {
@@ -189,6 +259,37 @@ mod tests {
             let (parsed, bad) = options(wrong);
             assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
         }
+    }
+
+    #[test]
+    fn cpus_are_limited_by_a_number() {
+        assert_eq!(options("cpus=4").0.max_cpus, Some(4));
+        for wrong in ["cpus=", "cpus=0", "cpus=-1", "cpus=all"] {
+            let (parsed, bad) = options(wrong);
+            assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn counters_are_skewed_by_a_number_and_a_word() {
+        let at = |text| options(text).0.tsc_skew.map(|skew| (skew.ns, skew.fault));
+        assert_eq!(at("tsc_skew=1000000"), Some((1_000_000, SkewFault::None)));
+        assert_eq!(at("tsc_skew=5,fixed"), Some((5, SkewFault::Fixed)));
+        assert_eq!(at("tsc_skew=0,drift"), Some((0, SkewFault::Drift)));
+        for wrong in ["tsc_skew=", "tsc_skew=-1", "tsc_skew=1,", "tsc_skew=1,odd", "tsc_skew=drift"]
+        {
+            let (parsed, bad) = options(wrong);
+            assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn legacy_hardware_is_asked_for_by_name() {
+        let at = |text| (options(text).0.wants_pic, options(text).0.wants_pit);
+        assert_eq!(at(""), (false, false));
+        assert_eq!(at("irq=pic"), (true, false));
+        assert_eq!(at("timer=pit irq=pic irq=auto"), (false, true));
+        assert_eq!(options("irq=apic timer=hpet").1.len(), 2);
     }
 
     #[test]

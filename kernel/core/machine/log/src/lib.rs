@@ -33,6 +33,11 @@ impl<'a> LogRing<'a> {
         self.written
     }
 
+    /// How many bytes it keeps.
+    pub const fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Adds text.
     pub fn push(&mut self, text: &[u8]) {
         let capacity = self.bytes.len();

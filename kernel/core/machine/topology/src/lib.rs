@@ -2,7 +2,13 @@
 //!
 //! CPUID says how many low bits of the id number the threads of a core and the logical CPUs of
 //! a package (Intel SDM vol. 3, 9.9.3); the rest of the id numbers the package.
+//!
+//! [`Muster`] decides which of the CPUs that a machine has the kernel uses.
 #![no_std]
+
+mod muster;
+
+pub use muster::{Enlist, Muster};
 
 /// How an APIC id is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
