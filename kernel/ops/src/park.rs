@@ -95,7 +95,7 @@ fn check<M: Machine>(process: &ProcessPart<M>, space: CapSlot, address: u64) -> 
 
 /// Threads woken between two preemption points: as many as fit a section of kernel code (`section`), each
 /// with a completion, a queue and an interrupt for an idle CPU.
-const WAKES_PER_PREEMPTION_POINT: u32 = 12;
+const WAKES_PER_PREEMPTION_POINT: u32 = 8;
 
 /// UNPARK: wakes waiters in order of arrival.
 #[inline(always)]
@@ -144,10 +144,11 @@ fn wake<M: Machine>(m: M, key: Key, limit: u32) -> u32 {
         for waiter in claimed.into_iter().flatten() {
             finish(m, waiter, Status::Woken);
         }
-        if total > 0 {
+        total += unparked.woken;
+        // Also after the last: other operations of the pass follow.
+        if unparked.woken > WAKES_PER_PREEMPTION_POINT / 2 {
             preemption_point(m);
         }
-        total += unparked.woken;
         if unparked.woken < batch {
             break;
         }

@@ -74,7 +74,7 @@ const OPERATIONS_PER_STEP: usize = 4;
 /// Capability slots or call records looked at in one step.
 const SLOTS_PER_STEP: u32 = 8;
 /// Frames given back in one step.
-const FRAMES_PER_STEP: u64 = 24;
+const FRAMES_PER_STEP: u64 = 10;
 
 /// Whether something is to be taken apart.
 #[inline]

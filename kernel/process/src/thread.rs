@@ -81,6 +81,11 @@ impl<M: Objects> Thread<M> {
         self.ran_ns.store(ran_ns, Ordering::Relaxed);
     }
 
+    /// What it ran that nobody else has paid for, in ns: all of it for a thread of no process.
+    pub fn ran_ns(&self) -> u64 {
+        self.ran_ns.load(Ordering::Relaxed)
+    }
+
     /// It has ended: what it ran that nobody has paid for.
     pub(crate) fn take_account(&self) -> u64 {
         self.ran_ns.swap(0, Ordering::Relaxed)

@@ -5,6 +5,7 @@
 //! but its record ([`process_reaped`]). The system ends with its last process, or with an essential one.
 
 use crate::kernel::Process;
+use crate::system::RECORDS;
 use crate::{fatal, section};
 use abi_report::Exit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -73,6 +74,9 @@ fn end_system(code: i64) -> ! {
     stop::stop_others();
     if let Some(ticks) = section::longest() {
         println!("The longest time in the kernel without a preemption point: {ticks} ticks.");
+    }
+    if let Some(reaper) = RECORDS.reaper() {
+        println!("The reaper has had {} us of CPU time.", reaper.ran_ns() / 1_000);
     }
     println!("The system has ended with {code}.");
     fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })

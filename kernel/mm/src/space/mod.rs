@@ -299,8 +299,8 @@ fn map_frames(
     Ok(tree::map(store, root, request)?)
 }
 
-/// Looking through a table takes about as long as freeing this many frames.
-const TABLE_COST: u64 = 16;
+/// Entries of tables that are looked at in about the time that freeing a frame takes.
+const ENTRIES_PER_FRAME: usize = 32;
 
 /// Levels of tables.
 const LEVELS: usize = 4;
@@ -325,14 +325,20 @@ fn free_below(
     let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
     let at = level as usize;
     loop {
-        // Before the look, which may go over a whole table.
+        // Before each look, which may go over a whole table; the next step begins where the last one ended.
         if *budget == 0 {
             return false;
         }
         let from = next.get(at).copied().unwrap_or(0);
-        let Some(index) = Store.next_used(table, from, entries) else { break };
+        let found = Store.next_used(table, from, entries);
+        let seen = found.unwrap_or(entries).saturating_sub(from);
+        *budget = budget.saturating_sub((seen / ENTRIES_PER_FRAME) as u64);
+        let Some(index) = found else { break };
         if let Some(next) = next.get_mut(at) {
             *next = index;
+        }
+        if *budget == 0 {
+            return false;
         }
         let meaning = Store.read(table, index).meaning(level);
         match (meaning, level.below()) {
@@ -355,7 +361,7 @@ fn free_below(
     if let Some(next) = next.get_mut(at) {
         *next = 0;
     }
-    *budget = budget.saturating_sub(TABLE_COST);
+    *budget = budget.saturating_sub(1);
     freed.tables += 1;
     Store.free_table(table);
     true

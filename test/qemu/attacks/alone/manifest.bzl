@@ -2,7 +2,7 @@
 
 load("@bazel_skylib//rules:write_file.bzl", "write_file")
 
-def open_capnp(name, out, attack, weight = 64, profile = ""):
+def alone_capnp(name, out, attack, weight = 64, profile = ""):
     """The source of such a manifest.
 
     Args:
