@@ -681,6 +681,15 @@ PROOFS = {
     ],
     # Q7 is open: the driver has models and the simulator; operations, processes and the reaper are tested
     # on the test machine, and the simulator does not run them.
+    "Q7": [
+        "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//kernel/ops:kernel_ops_operations",
+        "//kernel/process:kernel_process_histories",
+        "//kernel/process:kernel_process_interleavings",
+        "//kernel/process:kernel_process_lives",
+        "//test/sim:test_sim_planted",
+        "//test/sim:test_sim_seeds",
+    ],
     "Q8": [
         "//test/conformance:accepted",
         "//test/conformance:refusals_a_guest_test_alone",

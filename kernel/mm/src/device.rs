@@ -6,10 +6,10 @@ use core_paging::Rights;
 use core_paging::layout::DEVICES;
 use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::mmio::Mmio;
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// Where the next mapping goes. Each is followed by an unmapped page.
-static NEXT: Mutex<u64> = Mutex::new(DEVICES.start);
+static NEXT: TicketLock<u64> = TicketLock::with_class(LockClass::Devices, DEVICES.start);
 
 /// Why registers could not be mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

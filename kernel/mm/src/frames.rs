@@ -14,9 +14,10 @@ use core_frames::{AddError, Frames};
 pub use core_frames::{Counts, Order};
 use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::paging;
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
-static FRAMES: Mutex<Option<Frames<'static>>> = Mutex::new(None);
+static FRAMES: TicketLock<Option<Frames<'static>>> =
+    TicketLock::with_class(LockClass::Frames, None);
 /// Allocations still to succeed before they fail on purpose; all ones: never. For tests.
 static FAIL_AFTER: AtomicU64 = AtomicU64::new(u64::MAX);
 

@@ -13,7 +13,7 @@ use core_address::{PAGE_SIZE, PhysAddr};
 use core_frames::Order;
 use core_slab::{CLASSES, Class, HEADER_BYTES, Occupancy, PAGE_BYTES};
 use kernel_arch::paging;
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// The header at the start of a page of slots.
 struct Page {
@@ -43,12 +43,10 @@ struct Heap {
     allocations: u64,
 }
 
-static HEAP: Mutex<Heap> = Mutex::new(Heap {
-    lists: [const { List { first: None } }; CLASSES],
-    frames: 0,
-    bytes: 0,
-    allocations: 0,
-});
+static HEAP: TicketLock<Heap> = TicketLock::with_class(
+    LockClass::Heap,
+    Heap { lists: [const { List { first: None } }; CLASSES], frames: 0, bytes: 0, allocations: 0 },
+);
 
 /// How much the heap holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 //! Every allocation can fail and says so. What is handed out is owned by a value; dropping the
 //! value gives the memory back, so safe code can neither free twice nor use what it gave back.
 //!
-//! Lock order: heap, then an address space, then tables or the time page, then frames. No lock is held while anything is logged.
+//! The order of its locks is that of their classes in `smp_lock`: they come after all others, frames last.
 //!
 //! * [`frames`]: physical frames, from the memory map.
 //! * [`tables`]: the kernel's own page tables, W^X.

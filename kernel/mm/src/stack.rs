@@ -11,7 +11,7 @@ use core_frames::Order;
 use core_paging::layout::STACKS;
 use core_paging::{Access, Rights};
 use kernel_arch::cpu;
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// Pages of a kernel stack (128 KiB): room for checked builds, whose frames are large.
 pub const STACK_PAGES: u64 = 32;
@@ -23,10 +23,10 @@ const SLOT_PAGES: u64 = 64;
 /// How many stacks there can be.
 const SLOTS: usize = 16 * 1024;
 
-static TAKEN: Mutex<Slots> = Mutex::new([0; SLOTS / 64]);
+static TAKEN: TicketLock<Slots> = TicketLock::with_class(LockClass::StackSlots, [0; SLOTS / 64]);
 /// Stacks of [`STACK_PAGES`] that are mapped and in no use. Every CPU may have cached where they lead,
 /// so they stay mapped and are given to the next thread: freeing them would take a flush everywhere.
-static SPARE: Mutex<Slots> = Mutex::new([0; SLOTS / 64]);
+static SPARE: TicketLock<Slots> = TicketLock::with_class(LockClass::StackSlots, [0; SLOTS / 64]);
 
 /// A bit for each slot.
 type Slots = [u64; SLOTS / 64];

@@ -20,13 +20,13 @@ use core_paging::tree;
 use core_paging::{Access, Entry, MapError, PageSizes, Request, Rights, TableStore, Translation};
 use kernel_arch::boot::{Handover, MemoryKind};
 use kernel_arch::{cpu, paging};
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// Root entries of the upper half.
 const UPPER_HALF: core::ops::Range<usize> = 256..512;
 
 /// The root of the kernel's tables, once they are in use.
-static ROOT: Mutex<Option<Frame>> = Mutex::new(None);
+static ROOT: TicketLock<Option<Frame>> = TicketLock::with_class(LockClass::KernelTables, None);
 
 /// Why the kernel's tables could not be built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,12 +3,12 @@
 use crate::space::AddressSpace;
 use crate::stack::KernelStack;
 use kernel_arch::context::{self, Context, KernelStart, UserStart, WrongState};
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// A context with its kernel stack, or room for one.
 pub struct UserContext {
     context: Context,
-    stack: Mutex<Option<KernelStack>>,
+    stack: TicketLock<Option<KernelStack>>,
 }
 
 /// How a thread starts.
@@ -28,7 +28,8 @@ pub enum Start<'s> {
 impl UserContext {
     /// Room for a context.
     pub const fn new() -> Self {
-        Self { context: Context::new(), stack: Mutex::new(None) }
+        let stack = TicketLock::with_class(LockClass::ContextStack, None);
+        Self { context: Context::new(), stack }
     }
 
     /// The context to switch to.

@@ -87,6 +87,68 @@ fn a_join_brings_the_code_before_and_after_the_end() {
     assert_eq!(ended_with(&run_one(Config::default(), main, bodies)), [("main", 4)]);
 }
 
+/// Whether a thread has ended, and with what.
+fn looked_at(user: &mut User, handle: abi_types::CapSlot) -> Option<i64> {
+    use schema::thread_handle::{ExitCodeResults, methods};
+    let done = user.call(User::calling(handle, methods::ExitCode::ORDINAL, 0));
+    assert_eq!(done.status(), Status::Ok);
+    let bytes = &done.words.as_bytes()[..done.cqe.length as usize];
+    let message = schema_wire::Message::new(bytes).unwrap();
+    let seen = message.get::<ExitCodeResults>().unwrap();
+    seen.exited.then_some(seen.exit_code)
+}
+
+#[test]
+fn a_look_at_a_thread_does_not_wait_and_does_not_join() {
+    let bodies = vec![body(|mut user| {
+        let sleep = user.sleeping(0, 50_000_000);
+        user.call(sleep);
+        exit_thread(user, -5)
+    })];
+    let main = |mut user: User| {
+        let handle = user.spawn(0, 0).unwrap();
+        assert_eq!(looked_at(&mut user, handle), None);
+        let sleep = user.sleeping(0, 200_000_000);
+        user.call(sleep);
+        assert_eq!(looked_at(&mut user, handle), Some(-5));
+        assert_eq!(looked_at(&mut user, handle), Some(-5), "looking took it");
+        assert_eq!(joined(&mut user, handle), (Status::Ok, -5));
+    };
+    assert_eq!(ended_with(&run_one(Config::default(), main, bodies)), [("main", 0)]);
+}
+
+#[test]
+fn no_thread_is_made_without_a_record_and_its_ring_is_kept_for_the_next() {
+    let bodies = vec![body(|mut user| {
+        let sleep = user.sleeping(0, 50_000_000);
+        user.call(sleep);
+    })];
+    let main = |mut user: User| {
+        let only = user.spawn(0, 0).unwrap();
+        for _ in 0..20 {
+            assert_eq!(user.spawn(0, 0), Err(Status::Exception), "one record was left");
+        }
+        assert_eq!(joined(&mut user, only), (Status::Ok, 0));
+        let release = Sqe { cap: only.to_bits(), ..sqe(Opcode::Release) };
+        assert_eq!(user.call(release).status(), Status::Ok);
+        for _ in 0..6 {
+            user.compute_a_slice();
+        }
+        let next = user.spawn(0, 0).expect("its record is free again");
+        assert_eq!(joined(&mut user, next), (Status::Ok, 0));
+    };
+    // The reaper, the first thread, and one more.
+    let config = Config { threads: 3, ..Config::default() };
+    let report = run_one(config, main, bodies);
+    assert_eq!(ended_with(&report), [("main", 0)]);
+    // A stack and a ring for the only one; a stack for each that was refused, and a ring for the first of them.
+    assert_eq!(
+        report.allocations,
+        2 + 20 + 1 + 1,
+        "the ring of a thread that was refused was lost"
+    );
+}
+
 #[test]
 fn a_pending_join_can_be_cancelled_and_made_again() {
     let bodies = vec![body(|mut user| {

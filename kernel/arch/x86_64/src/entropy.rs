@@ -12,8 +12,8 @@ use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::fmt;
 use core_entropy::{Generator, Jitter, Pool, Source, is_stuck};
+use smp_lock::{LockClass, TicketLock};
 use spin::Once;
-use spin::mutex::SpinMutex;
 
 /// Words taken from each of the CPU's sources: twice what is enough.
 const WORDS: usize = 8;
@@ -57,7 +57,7 @@ impl fmt::Display for Gathered {
     }
 }
 
-static POOL: Once<(SpinMutex<Pool>, Gathered)> = Once::new();
+static POOL: Once<(TicketLock<Pool>, Gathered)> = Once::new();
 
 /// A CPU's generator, in its block.
 pub(crate) struct OwnGenerator(UnsafeCell<Option<Generator>>);
@@ -95,7 +95,7 @@ pub fn words<const N: usize>() -> [u64; N] {
     words
 }
 
-fn gathered(handover: Option<&Handover>) -> (SpinMutex<Pool>, Gathered) {
+fn gathered(handover: Option<&Handover>) -> (TicketLock<Pool>, Gathered) {
     let mut pool = Pool::new();
     facts(&mut pool, handover);
     let features = cpu::this().features();
@@ -104,7 +104,7 @@ fn gathered(handover: Option<&Handover>) -> (SpinMutex<Pool>, Gathered) {
         generator: if features.rdrand { ask(&mut pool, Source::Generator, read_random) } else { 0 },
         jitter: durations(&mut pool),
     };
-    (SpinMutex::new(pool), gathered)
+    (TicketLock::with_class(LockClass::Entropy, pool), gathered)
 }
 
 fn facts(pool: &mut Pool, handover: Option<&Handover>) {

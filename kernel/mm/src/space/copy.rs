@@ -91,7 +91,7 @@ impl AddressSpace {
         body: impl FnOnce(Frame) -> Result<T, NotMapped>,
     ) -> Result<T, NotMapped> {
         let root = self.root.lock();
-        body((*root).ok_or(NotMapped)?)
+        body(root.in_use().ok_or(NotMapped)?)
     }
 
     /// Reads user memory, at most [`MAX_COPY_BYTES`].
@@ -177,7 +177,7 @@ impl AddressSpace {
         }
         let virt = VirtAddr::new(address).ok_or(NotMapped)?;
         let guard = self.root.lock();
-        let root = (*guard).ok_or(NotMapped)?;
+        let root = guard.in_use().ok_or(NotMapped)?;
         // SAFETY: a walk reads only tables of the space, which stay while the lock is held, at
         // indices below 512.
         let read = unsafe { paging::entry_reader() };

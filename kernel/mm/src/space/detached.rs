@@ -2,7 +2,7 @@
 //!
 //! Decided in ADR 28.
 
-use super::{AddressSpace, SpaceError};
+use super::{AddressSpace, Root, SpaceError};
 use crate::frames::OwnedFrames;
 use crate::tables::Store;
 use crate::time_page;
@@ -11,7 +11,7 @@ use core_frames::Order;
 use core_paging::{Entry, TableStore, UnmapError, tree};
 use kernel_arch::cpu;
 use kernel_arch::paging::FlushRequest;
-use spin::MutexGuard;
+use smp_lock::Guard;
 
 /// Pages that one call maps or unmaps, at most: bounds the time with interrupts off, and the list
 /// below.
@@ -138,7 +138,7 @@ impl AddressSpace {
             return Err(SpaceError::BadRange);
         }
         let lock = self.root.lock();
-        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let root = lock.in_use().ok_or(SpaceError::Absent)?;
         let mut taken = Keeping::new();
         taken.take(root, virt, pages)?;
         Ok(Detached { frames: taken.0, flush: self.machine.request_flush() })
@@ -148,12 +148,12 @@ impl AddressSpace {
     /// them, but a CPU that guessed their address may have cached them, or tables on the way.
     pub(super) fn undo(
         &self,
-        lock: MutexGuard<'_, Option<Frame>>,
+        lock: Guard<'_, Root>,
         mut taken: Keeping,
         virt: VirtAddr,
         pages: u64,
     ) {
-        if let (Some(root), true) = (*lock, pages > 0) {
+        if let (Some(root), true) = (lock.in_use(), pages > 0) {
             let done = taken.take(root, virt, pages);
             debug_assert!(done.is_ok(), "what was just mapped is not: {done:?}");
         }

@@ -36,7 +36,7 @@ use core_paging::{
     tree,
 };
 use kernel_arch::paging::Space;
-use spin::Mutex;
+use smp_lock::{LockClass, TicketLock};
 
 /// Root entries of the lower half; those above are the kernel's.
 const LOWER_ENTRIES: usize = 256;
@@ -45,11 +45,31 @@ const LOWER_ENTRIES: usize = 256;
 #[derive(Debug)]
 pub struct AddressSpace {
     machine: Space,
-    root: Mutex<Option<Frame>>,
-    /// The root while it is being taken apart.
-    closing: Mutex<Option<Closing>>,
+    root: TicketLock<Root>,
     /// Pinned blocks that are in use.
     pins: AtomicU32,
+}
+
+/// The table that all others of a space hang from.
+#[derive(Debug)]
+enum Root {
+    /// There is no space.
+    Absent,
+    /// Pages are mapped below it, and CPUs may load it.
+    InUse(Frame),
+    /// What is below it is being freed.
+    Closing(Closing),
+}
+
+impl Root {
+    /// The table, if pages may be mapped and found below it.
+    #[inline]
+    fn in_use(&self) -> Option<Frame> {
+        match self {
+            Self::InUse(frame) => Some(*frame),
+            Self::Absent | Self::Closing(_) => None,
+        }
+    }
 }
 
 /// Why pages could not be mapped. Nothing changed.
@@ -119,8 +139,7 @@ impl AddressSpace {
     pub const fn new() -> Self {
         Self {
             machine: Space::new(),
-            root: Mutex::new(None),
-            closing: Mutex::new(None),
+            root: TicketLock::with_class(LockClass::Space, Root::Absent),
             pins: AtomicU32::new(0),
         }
     }
@@ -128,13 +147,13 @@ impl AddressSpace {
     /// Makes it an empty space.
     pub fn create(&'static self) -> Result<(), SpaceError> {
         let mut root = self.root.lock();
-        if root.is_some() || self.closing.lock().is_some() {
+        if !matches!(*root, Root::Absent) {
             return Err(SpaceError::Present);
         }
         let new = tables::new_root()?;
         // SAFETY: the root has the kernel's half (`new_root`) and stays until `destroy` closes it.
         unsafe { self.machine.open(new) };
-        *root = Some(new);
+        *root = Root::InUse(new);
         Ok(())
     }
 
@@ -173,7 +192,7 @@ impl AddressSpace {
             return Err(SpaceError::BadRange);
         }
         let lock = self.root.lock();
-        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let root = lock.in_use().ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
         for page in 0..pages {
             let mut one = || {
@@ -208,7 +227,7 @@ impl AddressSpace {
     fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
         let virt = Self::check_range(at, 1)?;
         let lock = self.root.lock();
-        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let root = lock.in_use().ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
         let rights = Rights { caching, ..Rights::user(Access::Read) };
         let request = Request { virt, frame, pages: 1, rights, sizes: PageSizes::SMALL };
@@ -229,7 +248,7 @@ impl AddressSpace {
     ) -> Result<kernel_arch::paging::FlushRequest, SpaceError> {
         let virt = Self::check_range(start, pages)?;
         let root = self.root.lock();
-        let root = (*root).ok_or(SpaceError::Absent)?;
+        let root = root.in_use().ok_or(SpaceError::Absent)?;
         tree::protect(&mut Store, root, virt, pages, access)?;
         Ok(self.machine.request_flush())
     }
@@ -238,7 +257,7 @@ impl AddressSpace {
     /// was the last of it. From the first call on nothing can be mapped or copied.
     pub fn destroy(&'static self, max_frames: u64) -> Result<Freed, StillInUse> {
         let mut lock = self.root.lock();
-        if let Some(root) = *lock {
+        if let Root::InUse(root) = *lock {
             // Acquire, pairs with the release when a block is let go.
             let pins = self.pins.load(Ordering::Acquire);
             if pins > 0 {
@@ -246,15 +265,15 @@ impl AddressSpace {
             }
             // SAFETY: the root is freed below, and only then.
             unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
-            *self.closing.lock() = Some(Closing { root, next: [0; LEVELS] });
-            *lock = None;
+            *lock = Root::Closing(Closing { root, next: [0; LEVELS] });
         }
-        let mut closing = self.closing.lock();
-        let Closing { root, next } = closing.as_mut().ok_or(StillInUse::Absent)?;
+        let Root::Closing(Closing { root, next }) = &mut *lock else {
+            return Err(StillInUse::Absent);
+        };
         let mut freed = Freed::default();
         let mut budget = max_frames.max(1);
         if free_below(*root, Level::L4, next, &mut freed, &mut budget) {
-            *closing = None;
+            *lock = Root::Absent;
             freed.is_done = true;
         }
         Ok(freed)

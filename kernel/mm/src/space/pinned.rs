@@ -34,7 +34,7 @@ impl AddressSpace {
         let mut block = frames::allocate(order)?;
         block.zero_first(pages);
         let lock = self.root.lock();
-        let root = (*lock).ok_or(SpaceError::Absent)?;
+        let root = lock.in_use().ok_or(SpaceError::Absent)?;
         let mut store = Keeping::new();
         if let Err(error) = map_frames(&mut store, root, virt, block.frame(), pages, Access::Write)
         {

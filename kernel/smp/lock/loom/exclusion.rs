@@ -42,6 +42,53 @@ fn no_update_is_lost() {
     });
 }
 
+#[test]
+fn one_that_only_tries_excludes_others_too() {
+    abi_sync::model(|| {
+        let shared = Arc::new(Shared { turn: Turn::new(), cell: RaceCell::new(0) });
+        let other = shared.clone();
+        let t = thread::spawn(move || match other.turn.try_wait() {
+            Some(_turn) => {
+                other.add();
+                1
+            }
+            None => 0,
+        });
+        {
+            let _turn = shared.turn.wait();
+            shared.add();
+        }
+        let tried = t.join().unwrap();
+        assert_eq!(shared.get(), 1 + tried);
+    });
+}
+
+/// The mutant: looks for its turn without taking over what was done in the one before.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_mutant_that_tries_with_a_relaxed_load_is_caught() {
+    abi_sync::model(|| {
+        let shared = Arc::new(Shared { turn: Weak::default(), cell: RaceCell::new(0) });
+        let other = shared.clone();
+        let t = thread::spawn(move || {
+            let number = other.turn.serving.load(Ordering::Relaxed);
+            let next = number + 1;
+            let turn = &other.turn.next;
+            if turn.compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                other.add();
+                other.turn.serving.store(next, Ordering::Release);
+            }
+        });
+        let number = shared.turn.next.fetch_add(1, Ordering::Relaxed);
+        while shared.turn.serving.load(Ordering::Acquire) != number {
+            abi_sync::spin_hint();
+        }
+        shared.add();
+        shared.turn.serving.store(number + 1, Ordering::Release);
+        t.join().unwrap();
+    });
+}
+
 /// The mutant: ends its turn with a store that orders nothing before it.
 #[derive(Default)]
 struct Weak {

@@ -5,19 +5,34 @@
 //! could lead to a deadlock is found the first time it happens, not the first time it locks up.
 //! Acquisitions are counted per class and CPU. In other builds none of this exists.
 //!
-//! Decided in ADR 134.
+//! Decided in ADR 134, which locks there are and in which order in ADR 240.
 
 /// What a lock protects. A CPU that holds a lock takes only locks of later classes; so of each
 /// class one at most.
 ///
 /// The order is that of the code paths: an operation comes in at an endpoint, a word or a table, changes who
-/// runs, and completes at a ring; a completion ends the deadline that bounded it.
+/// runs, and completes at a ring; a completion ends the deadline that bounded it. Memory comes last, because
+/// any of these may need some.
+///
+/// Every lock of the kernel has one. What waits without a class is no lock: `spin::Once`, whose
+/// values are made while the system starts, and the console of the report that ends a run, which is taken
+/// without its lock because the holder never runs again (`TicketLock::as_mut_ptr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LockClass {
     /// Shared by all CPUs, and taken by none on the way from one thread to the next: pick,
     /// requeue, block, wake, hand-off, look-up, timer arm and cancel count none of it.
     Global,
+    /// The keyboard.
+    Keyboard,
+    /// Where text goes. So early that nothing is printed with a lock held that threads wait for.
+    Console,
+    /// What was typed and nobody has read: the console's port and the keyboard put it there.
+    Input,
+    /// Interrupt lines and who has them: the console asks for its own.
+    Lines,
+    /// The port for the harness's records: as the console, and opened while that is held.
+    Records,
     /// An endpoint, a park bucket, or another object that threads call.
     Endpoint,
     /// A scheduling context.
@@ -36,16 +51,39 @@ pub enum LockClass {
     Cq,
     /// The deadlines that are armed on a CPU.
     Deadlines,
-    /// The timers that are in no operation's hands. Innermost: a completion gives its own back.
+    /// The timers that are in no operation's hands: a completion gives its own back.
     TimerPool,
-    /// None of these: neither ordered nor counted.
+    /// The kernel stack that a thread's context keeps.
+    ContextStack,
+    /// Which places for kernel stacks are taken, and which stacks wait for a thread.
+    StackSlots,
+    /// Where the next device's registers are mapped.
+    Devices,
+    /// The kernel's heap.
+    Heap,
+    /// An address space's page tables.
+    Space,
+    /// The kernel's own page tables.
+    KernelTables,
+    /// The frame that tells programs the time.
+    TimePage,
+    /// Physical frames: whatever else is memory is made of them.
+    Frames,
+    /// What random numbers begin with. Innermost: whoever needs some may hold anything.
+    Entropy,
+    /// None of these, neither ordered nor counted: a lock of a test.
     Unclassed,
 }
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 11] = [
+    pub const ORDERED: [Self; 25] = [
         Self::Global,
+        Self::Keyboard,
+        Self::Console,
+        Self::Input,
+        Self::Lines,
+        Self::Records,
         Self::Endpoint,
         Self::Context,
         Self::Table,
@@ -56,11 +94,20 @@ impl LockClass {
         Self::Cq,
         Self::Deadlines,
         Self::TimerPool,
+        Self::ContextStack,
+        Self::StackSlots,
+        Self::Devices,
+        Self::Heap,
+        Self::Space,
+        Self::KernelTables,
+        Self::TimePage,
+        Self::Frames,
+        Self::Entropy,
     ];
 }
 
 #[cfg(all(checked, not(loom)))]
-pub(crate) use checks::{Mark, before, set_cpu_source, total};
+pub(crate) use checks::{Mark, Permit, set_cpu_source, total};
 
 #[cfg(all(checked, not(loom)))]
 mod checks {
@@ -71,8 +118,9 @@ mod checks {
     const CPUS: usize = 128;
 
     /// What one CPU holds and has taken; touched by that CPU only, and read when counts are added up.
+    #[derive(Debug)]
     #[repr(align(64))]
-    struct Line {
+    pub struct Line {
         /// A bit per class.
         held: AtomicU32,
         taken: [AtomicU64; LockClass::ORDERED.len()],
@@ -104,44 +152,64 @@ mod checks {
         LINES.get(source()?)
     }
 
-    /// Checks that a lock of this class may be taken now.
-    pub fn before(class: LockClass) {
-        if class == LockClass::Unclassed {
-            return;
-        }
-        if let Some(line) = line() {
-            let held = line.held.load(Ordering::Relaxed);
-            let later = held >> class as u32;
-            assert!(
-                later == 0,
-                "lock order: {class:?} is taken while {:?} is held; take it before",
-                LockClass::ORDERED.get((class as u32 + later.trailing_zeros()) as usize),
-            );
-        }
-    }
+    /// That a lock of a class may be taken, by the CPU whose line it is; without one nothing is checked.
+    pub struct Permit(Option<&'static Line>, LockClass);
 
-    /// That a lock of a class is held, from its acquisition to its release.
-    #[derive(Debug)]
-    pub struct Mark(LockClass);
-
-    impl Mark {
+    impl Permit {
+        /// Checks that a lock of this class may be taken now.
+        #[inline]
         pub fn new(class: LockClass) -> Self {
-            if let (Some(line), true) = (line(), class != LockClass::Unclassed) {
+            if class == LockClass::Unclassed {
+                return Self(None, class);
+            }
+            let line = line();
+            if let Some(line) = line {
+                let later = line.held.load(Ordering::Relaxed) >> class as u32;
+                if later != 0 {
+                    refuse(class, later);
+                }
+            }
+            Self(line, class)
+        }
+
+        /// For a lock that is not waited for.
+        pub fn in_any_order(class: LockClass) -> Self {
+            Self(if class == LockClass::Unclassed { None } else { line() }, class)
+        }
+
+        /// It was taken.
+        #[inline]
+        pub fn taken(self) -> Mark {
+            let Self(line, class) = self;
+            if let Some(line) = line {
                 let held = line.held.load(Ordering::Relaxed);
                 line.held.store(held | 1 << class as u32, Ordering::Relaxed);
                 if let Some(taken) = line.taken.get(class as usize) {
                     taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
                 }
             }
-            Self(class)
+            Mark(line, class)
         }
     }
 
+    #[cold]
+    #[allow(clippy::panic, reason = "a checked build that was asked to stop here")]
+    fn refuse(class: LockClass, later: u32) -> ! {
+        let held = LockClass::ORDERED.get((class as u32 + later.trailing_zeros()) as usize);
+        panic!("lock order: {class:?} is taken while {held:?} is held; take it before")
+    }
+
+    /// That a lock of a class is held, from its acquisition to its release, on the CPU whose line it is: a
+    /// holder stays on its CPU.
+    #[derive(Debug)]
+    pub struct Mark(Option<&'static Line>, LockClass);
+
     impl Drop for Mark {
+        #[inline]
         fn drop(&mut self) {
-            if let (Some(line), true) = (line(), self.0 != LockClass::Unclassed) {
+            if let Some(line) = self.0 {
                 let held = line.held.load(Ordering::Relaxed);
-                line.held.store(held & !(1 << self.0 as u32), Ordering::Relaxed);
+                line.held.store(held & !(1 << self.1 as u32), Ordering::Relaxed);
             }
         }
     }

@@ -94,7 +94,7 @@ impl<T> TicketLock<T> {
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         #[cfg(all(checked, not(loom)))]
-        class::before(self.class);
+        let permit = class::Permit::new(self.class);
         #[cfg(not(loom))]
         let held = self.protocol.wait();
         #[cfg(loom)]
@@ -102,9 +102,28 @@ impl<T> TicketLock<T> {
         Guard {
             value: &self.value,
             #[cfg(all(checked, not(loom)))]
-            _mark: class::Mark::new(self.class),
+            _mark: permit.taken(),
             _held: held,
         }
+    }
+
+    /// Takes the lock if it is free and nobody waits for it. It never waits, so it may be tried for in any
+    /// order.
+    #[cfg(not(loom))]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        let held = self.protocol.try_wait()?;
+        Some(Guard {
+            value: &self.value,
+            #[cfg(checked)]
+            _mark: class::Permit::in_any_order(self.class).taken(),
+            _held: held,
+        })
+    }
+
+    /// Where the value is, whoever holds the lock: for one that knows that the holder never runs again.
+    #[cfg(not(loom))]
+    pub fn as_mut_ptr(&self) -> *mut T {
+        self.value.with_mut(|value| value)
     }
 
     /// The value, for an owner that shares it with nobody.
@@ -143,5 +162,12 @@ mod tests {
         assert_eq!(*lock.lock(), 2);
         *lock.get_mut() += 1;
         assert_eq!(*lock.lock(), 3);
+        let held = lock.lock();
+        assert!(lock.try_lock().is_none(), "it is held");
+        // SAFETY: the guard is not used again, as if its holder had stopped for good.
+        unsafe { *lock.as_mut_ptr() += 1 };
+        drop(held);
+        assert_eq!(lock.try_lock().map(|value| *value), Some(4));
+        assert_eq!(*lock.lock(), 4);
     }
 }

@@ -41,6 +41,16 @@ impl Turn {
         }
         Ticket { turn: self, number }
     }
+
+    /// Draws a number if it is served at once; `None` if somebody has a turn or waits for one.
+    pub fn try_wait(&self) -> Option<Ticket<'_>> {
+        // Acquire: pairs with the Release store of the turn before, in `drop`.
+        let number = self.serving.load(Ordering::Acquire);
+        // While nobody has drawn the number that is served, that stays the same.
+        let next = number.wrapping_add(1);
+        self.next.compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        Some(Ticket { turn: self, number })
+    }
 }
 
 impl Default for Turn {

@@ -110,6 +110,22 @@ fn unclassed_locks_and_unknown_cpus_are_not_checked() {
     }
 }
 
+/// What is only tried for cannot be waited for, so any order is right; it is held all the same.
+#[test]
+fn a_lock_that_is_tried_for_has_no_order_but_a_place_in_it() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    on_cpu(28, || {
+        let (cq, queue, endpoint) =
+            (lock(LockClass::Cq), lock(LockClass::Queue), lock(LockClass::Endpoint));
+        let held = cq.lock();
+        let tried = queue.try_lock().expect("it is free");
+        drop(held);
+        catch_unwind(AssertUnwindSafe(|| drop(lock(LockClass::Queue).lock()))).unwrap_err();
+        drop(tried);
+        drop(endpoint.lock());
+    });
+}
+
 /// S2: what is asked after a mix is the count of class Global.
 #[test]
 fn acquisitions_are_counted_per_class() {

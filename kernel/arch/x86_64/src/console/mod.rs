@@ -26,8 +26,8 @@ use core_log::LogRing;
 pub use core_screen::Ink;
 use screen::Screen;
 use serial::{COM1, COM2, Cause, FIFO, SerialPort};
+use smp_lock::{LockClass, TicketLock};
 use spin::Once;
-use spin::mutex::SpinMutex;
 pub use typed::{InputCounts, input_counts, on_input, receive};
 
 /// Text kept in memory: some hundred lines.
@@ -49,18 +49,21 @@ const CAUSES: usize = 4;
 const PATIENCE: u32 = 1_000_000;
 
 static RING: TakeOnce<[u8; RING_BYTES]> = TakeOnce::new([0; RING_BYTES]);
-static CONSOLE: SpinMutex<Console> = SpinMutex::new(Console {
-    serial: None,
-    screen: None,
-    ring: None,
-    drain: Drain::new(),
-    serial_on: true,
-    screen_on: true,
-    by_interrupt: false,
-    is_stolen: false,
-    wants_room: false,
-});
-static RECORDS: SpinMutex<Option<SerialPort>> = SpinMutex::new(None);
+static CONSOLE: TicketLock<Console> = TicketLock::with_class(
+    LockClass::Console,
+    Console {
+        serial: None,
+        screen: None,
+        ring: None,
+        drain: Drain::new(),
+        serial_on: true,
+        screen_on: true,
+        by_interrupt: false,
+        is_stolen: false,
+        wants_room: false,
+    },
+);
+static RECORDS: TicketLock<Option<SerialPort>> = TicketLock::with_class(LockClass::Records, None);
 static IS_STOLEN: AtomicBool = AtomicBool::new(false);
 static ON_ROOM: Once<fn()> = Once::new();
 

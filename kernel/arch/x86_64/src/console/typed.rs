@@ -3,14 +3,14 @@
 use super::keyboard::Keyboard;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core_console::Input;
+use smp_lock::{LockClass, TicketLock};
 use spin::Once;
-use spin::mutex::SpinMutex;
 
 /// Bytes that wait at most: more than a person types while nobody reads, and a pasted line.
 const WAITING: usize = 1024;
 
-static INPUT: SpinMutex<Input<WAITING>> = SpinMutex::new(Input::new());
-static KEYBOARD: SpinMutex<Option<Keyboard>> = SpinMutex::new(None);
+static INPUT: TicketLock<Input<WAITING>> = TicketLock::with_class(LockClass::Input, Input::new());
+static KEYBOARD: TicketLock<Option<Keyboard>> = TicketLock::with_class(LockClass::Keyboard, None);
 /// Bytes that ever arrived.
 static ARRIVED: AtomicU64 = AtomicU64::new(0);
 static ON_INPUT: Once<fn()> = Once::new();

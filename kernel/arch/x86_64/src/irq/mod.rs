@@ -18,8 +18,8 @@ use crate::{apic, console, cpu, hooks, time};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core_irq::{Chips, End, MAX_UNITS, Owner, PIC_VECTOR, Router, Taken, Unit, Write};
+use smp_lock::{LockClass, TicketLock};
 use spin::Once;
-use spin::mutex::SpinMutex;
 
 /// A driver of the machine layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ struct State {
 /// One for each legacy interrupt.
 const MAX_OVERRIDES: usize = 16;
 
-static STATE: SpinMutex<Option<State>> = SpinMutex::new(None);
+static STATE: TicketLock<Option<State>> = TicketLock::with_class(LockClass::Lines, None);
 static ATTENTION: Once<fn(&TrapFrame)> = Once::new();
 
 /// Takes the controllers over, with every line masked: the I/O APICs if there are any and the CPUs have
