@@ -229,6 +229,8 @@ impl Drop for Runtime {
             }
         }
         shared.timers.end();
+        // Whoever else has the runtime, for a moment or with a future that sleeps, has none of its stacks.
+        shared.pool.release();
     }
 }
 
