@@ -163,6 +163,7 @@ impl Builder {
         if base == 0 || base > MAX_WORKERS / 2 {
             return Err(BuildError::Workers { asked: base, most: MAX_WORKERS / 2 });
         }
+        Sys::admit().map_err(BuildError::System)?;
         let stack_bytes = Sys::stack_bytes(self.stack_bytes).map_err(BuildError::System)?;
         let shared = Arc::new(self.shared(base, stack_bytes));
         let runtime = Runtime { shared: shared.clone() };

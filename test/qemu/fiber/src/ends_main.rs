@@ -47,6 +47,9 @@ fn main(env: &'static Env) -> i64 {
         }
         capos_rt::println!(env, "{expected}");
     }
+    if has("too-narrow") {
+        return too_narrow(env);
+    }
     if has("narrow") {
         return narrow(env);
     }
@@ -93,16 +96,29 @@ fn main(env: &'static Env) -> i64 {
     0
 }
 
+/// In a ring of two entries a fiber that waits for long would keep all others from the system: it is refused.
+fn too_narrow(env: &'static Env) -> i64 {
+    let expected = SystemError::RingEntries { entries: 2, least: 4 };
+    let refused = Runtime::builder().workers(1).build().map(|_| ());
+    capos_rt::println!(env, "{expected}");
+    if refused == Err(BuildError::System(expected)) { 0 } else { 12 }
+}
+
 /// The only worker's queue is full when it goes to sleep: something in it completes at once, and then
 /// something in it is to be cancelled.
 fn narrow(env: &'static Env) -> i64 {
     let Ok(timer) = env.cap("timer", timer::INTERFACE_ID) else { return 8 };
     let built = Runtime::builder().workers(1).elastic(false).build();
     let Ok(runtime) = built else { return 9 };
+    let entries = env.io.with_ring(|ring| ring.sq_entries());
     let sleep = || timer::Client::new(Caller::new(), timer).sleep(1 << 60).map(|_| ());
     let status = runtime.run(|| {
         nursery(|n| {
-            n.spawn(sleep);
+            // Each is with the kernel before the next begins.
+            for _ in 1..entries {
+                n.spawn(sleep);
+                (0..8).for_each(|_| _ = yield_now());
+            }
             let nop = n.spawn(|| submit(Sqe::default(), &[], &mut [0; 16]));
             let done = nop.join();
             n.cancel();
@@ -114,7 +130,6 @@ fn narrow(env: &'static Env) -> i64 {
     }
     // Wakes the worker by its completion, so that its PARK stays with the kernel.
     let nap = || timer::Client::new(Caller::new(), timer).sleep(1_000_000).map(|_| ());
-    let entries = env.io.with_ring(|ring| ring.sq_entries());
     let asked = AtomicU32::new(0);
     let ended = runtime.run(|| {
         if nap().is_err() {

@@ -54,6 +54,13 @@ pub enum SystemError {
     ThreadStacks(usize),
     /// The program lacks a capability of this interface.
     Capability(&'static str),
+    /// The rings of the program's threads are too small for workers.
+    RingEntries {
+        /// What each has.
+        entries: u32,
+        /// The fewest that do.
+        least: u32,
+    },
 }
 
 impl core::fmt::Display for SystemError {
@@ -92,6 +99,11 @@ impl core::fmt::Display for SystemError {
             Self::Capability(interface) => {
                 write!(out, "the program has no {interface}: its manifest must grant it")
             }
+            Self::RingEntries { entries, least } => write!(
+                out,
+                "the rings of the program's threads have {entries} entries, and a worker needs \
+                 {least}: raise ringEntries of its profile in the manifest"
+            ),
         }
     }
 }
@@ -124,6 +136,10 @@ pub trait Substrate {
     /// keep and do not use.
     const STACKS_ARE_FEW: bool;
 
+    /// Whether the program is one that workers can run in.
+    fn admit() -> Result<(), SystemError> {
+        Ok(())
+    }
     /// This thread's pointer, as set by [`set_current`](Self::set_current). Never inlined: a fiber
     /// may be on another thread after a switch, and no address of this thread may be remembered
     /// across one.
