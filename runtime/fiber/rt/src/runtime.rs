@@ -403,6 +403,22 @@ impl Shared {
         }
     }
 
+    /// Wakes a worker that has room in its port, for what waits at that of `crowded`. One that runs looks by
+    /// itself (`Worker::relieve`).
+    #[cfg(target_os = "none")]
+    pub fn offer(&self, crowded: usize) {
+        // A sleeper looks for those who wait after it has announced itself, under the locks of their ports: it
+        // has seen this one, or is seen here.
+        let comes = |worker: &&Worker| {
+            worker.index != crowded
+                && Sys::has_room(&worker.port)
+                && self.idle.claim_this(worker.index)
+        };
+        if let Some(worker) = self.workers.iter().find(comes) {
+            self.unpark(worker.index);
+        }
+    }
+
     /// Wakes the monitor if it sleeps because all workers did.
     #[inline]
     pub fn wake_monitor(&self) {

@@ -181,6 +181,22 @@ pub trait Substrate {
     /// before it blocks.
     #[inline(always)]
     fn hand_over(_port: &Self::Port) {}
+    /// Whether the port takes what a fiber wants of the system, and does not let it wait for others.
+    #[inline(always)]
+    fn has_room(_port: &Self::Port) -> bool {
+        false
+    }
+    /// Whether a fiber waits until the port has room.
+    #[inline(always)]
+    fn is_crowded(_port: &Self::Port) -> bool {
+        false
+    }
+    /// Has the first fiber that waits until the port has room ask again, where it goes on; whether there was
+    /// one. By any thread.
+    #[inline(always)]
+    fn hand_over_first(_port: &Self::Port) -> bool {
+        false
+    }
     /// Whether a fiber waits for what comes to the port: then its worker may not end.
     #[inline(always)]
     fn is_awaited(_port: &Self::Port) -> bool {

@@ -152,6 +152,11 @@ impl<M: Memory, K: Enter> Submissions<M, K> {
         unsafe { self.ring.as_mut() }
     }
 
+    /// Whether an operation of a fiber is begun at once.
+    pub fn has_room(&self) -> bool {
+        self.backlog.is_empty() && self.names.len() < self.fibers
+    }
+
     /// Gives a fiber's operation to the ring; false if it has no room.
     pub fn begin_for_fiber(&mut self, node: &Node<Entry>) -> bool {
         self.names.len() < self.fibers && self.begin(node)
@@ -233,7 +238,7 @@ impl<M: Memory, K: Enter> Submissions<M, K> {
     }
 
     /// Takes operations out of the backlog until it is empty or `batch` full of those to wake; how many.
-    pub fn give_up(&mut self, batch: &mut [Option<Waker>; BATCH]) -> u32 {
+    pub fn give_up(&mut self, batch: &mut [Option<Waker>]) -> u32 {
         let mut given = 0;
         for place in batch {
             let Some(node) = self.backlog.first().map(ptr::from_ref) else { break };

@@ -139,6 +139,18 @@ impl Substrate for Capos {
         port.hand_over();
     }
 
+    fn has_room(port: &Port) -> bool {
+        port.has_room()
+    }
+
+    fn is_crowded(port: &Port) -> bool {
+        port.is_crowded()
+    }
+
+    fn hand_over_first(port: &Port) -> bool {
+        port.hand_over_first()
+    }
+
     fn is_awaited(port: &Port) -> bool {
         port.is_awaited()
     }
