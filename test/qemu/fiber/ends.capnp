@@ -32,10 +32,10 @@ const manifest :Boot.Manifest = (processes = [
     (name = "console", console = void), (name = "park", parkSpace = void)]),
   (name = "fiber.no-park=3", binary = "ends.elf", grants = [
     (name = "console", console = void), (name = "spawner", threadSpawner = void), (name = "control", threadControl = void)]),
-  (name = "fiber.narrow-ring=0", binary = "ends.elf", profile = (ringEntries = 2), grants = [
-    (name = "console", console = void), (name = "narrow", systemInfo = void), (name = "timer", timer = void),
+  (name = "fiber.too-narrow-ring=0", binary = "ends.elf", profile = (ringEntries = 2), grants = [
+    (name = "console", console = void), (name = "too-narrow", systemInfo = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
-  (name = "fiber.narrow-ring-of-four=0", binary = "ends.elf", profile = (ringEntries = 4), grants = [
+  (name = "fiber.narrow-ring=0", binary = "ends.elf", profile = (ringEntries = 4), grants = [
     (name = "console", console = void), (name = "narrow", systemInfo = void), (name = "timer", timer = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void), (name = "park", parkSpace = void)]),
   (name = "fiber.bystander=0", binary = "ends.elf", grants = [

@@ -62,6 +62,17 @@ impl Worker {
         }
     }
 
+    /// The other workers, if this one's port has room for what waits at theirs.
+    fn to_relieve(&self) -> impl Iterator<Item = &Self> {
+        let others = if Sys::has_room(&self.port) { &*self.shared().workers } else { &[] };
+        others.iter().filter(|other| other.index != self.index)
+    }
+
+    /// Has one fiber come here that waits until another worker's port has room, if this one's has.
+    pub(crate) fn relieve(&self) {
+        let _ = self.to_relieve().any(|other| Sys::hand_over_first(&other.port));
+    }
+
     /// Looks everywhere else, and sleeps if there is nothing; `None` ends the worker.
     #[cold]
     pub(crate) fn pick_elsewhere(&self) -> Option<&'static Frame> {
@@ -79,6 +90,7 @@ impl Worker {
             }
             self.poll_timers();
             Sys::poll(&self.port);
+            self.relieve();
             let mut found = self.lifo.take().or_else(|| self.queue.pop());
             // SAFETY: only frames are in slot and queue.
             let mut found = found.take().map(|frame| unsafe { frame_at(frame) });
@@ -123,7 +135,8 @@ impl Worker {
         shared.idle.announce_sleep(self.index, is_searching);
         let deadline_ns = shared.timers.keep(self.index);
         let is_due = deadline_ns.is_some_and(|deadline| deadline <= Sys::now_ns());
-        let stays = !is_due && !shared.has_work() && !shared.is_shutdown.load(Ordering::SeqCst);
+        let is_wanted = shared.has_work() || self.to_relieve().any(|it| Sys::is_crowded(&it.port));
+        let stays = !is_due && !is_wanted && !shared.is_shutdown.load(Ordering::SeqCst);
         if stays {
             bump(&self.counters.sleeps, 1);
             self.trace.record(Event::Sleep, 0);

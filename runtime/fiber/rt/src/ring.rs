@@ -46,12 +46,14 @@ pub fn submit(sqe: Sqe, payload: &[u64], words: &mut [u64; INLINE_WORDS]) -> Res
         let index = worker.index;
         let operation = Operation::new(sqe, payload);
         let begin = |wait: &Wait| {
-            port.start(&operation, wait);
+            if !port.start(&operation, wait) {
+                shared.offer(index);
+            }
             true
         };
         match wait_at(port, &operation, begin) {
             Some(DONE) => {}
-            // Its worker is blocked, and had not begun it.
+            // Its worker had not begun it, and is blocked, or has no room where another one has.
             Some(AGAIN) => continue,
             _ => match port.cancel(&operation) {
                 Stage::New | Stage::Backlog => return Err(Status::Cancelled),

@@ -163,6 +163,7 @@ impl Builder {
         if base == 0 || base > MAX_WORKERS / 2 {
             return Err(BuildError::Workers { asked: base, most: MAX_WORKERS / 2 });
         }
+        Sys::admit().map_err(BuildError::System)?;
         let stack_bytes = Sys::stack_bytes(self.stack_bytes).map_err(BuildError::System)?;
         let shared = Arc::new(self.shared(base, stack_bytes));
         let runtime = Runtime { shared: shared.clone() };
@@ -229,6 +230,8 @@ impl Drop for Runtime {
             }
         }
         shared.timers.end();
+        // Whoever else has the runtime, for a moment or with a future that sleeps, has none of its stacks.
+        shared.pool.release();
     }
 }
 
@@ -397,6 +400,22 @@ impl Shared {
             && worker.wake_word.nudge()
         {
             Sys::unpark(worker.wake_word.word());
+        }
+    }
+
+    /// Wakes a worker that has room in its port, for what waits at that of `crowded`. One that runs looks by
+    /// itself (`Worker::relieve`).
+    #[cfg(target_os = "none")]
+    pub fn offer(&self, crowded: usize) {
+        // A sleeper looks for those who wait after it has announced itself, under the locks of their ports: it
+        // has seen this one, or is seen here.
+        let comes = |worker: &&Worker| {
+            worker.index != crowded
+                && Sys::has_room(&worker.port)
+                && self.idle.claim_this(worker.index)
+        };
+        if let Some(worker) = self.workers.iter().find(comes) {
+            self.unpark(worker.index);
         }
     }
 

@@ -416,6 +416,7 @@ impl Worker {
                 return None;
             }
             Sys::flush(&self.port);
+            self.relieve();
             // The clock is for timers, and for the pace, which only counts if somebody could help.
             let turn = (picks / GLOBAL_INTERVAL) as usize;
             let soonest_ns = shared.timers.soonest_ns(self.index, turn);

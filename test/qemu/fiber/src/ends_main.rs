@@ -7,7 +7,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use abi_types::{Sqe, Status};
+use abi_types::{CapSlot, Sqe, Status};
 use capos_rt::io::status_of;
 use capos_rt::{Env, exit};
 use fiber::ring::{Caller, submit};
@@ -46,6 +46,9 @@ fn main(env: &'static Env) -> i64 {
             return 5;
         }
         capos_rt::println!(env, "{expected}");
+    }
+    if has("too-narrow") {
+        return too_narrow(env);
     }
     if has("narrow") {
         return narrow(env);
@@ -93,16 +96,29 @@ fn main(env: &'static Env) -> i64 {
     0
 }
 
+/// In a ring of two entries a fiber that waits for long would keep all others from the system: it is refused.
+fn too_narrow(env: &'static Env) -> i64 {
+    let expected = SystemError::RingEntries { entries: 2, least: 4 };
+    let refused = Runtime::builder().workers(1).build().map(|_| ());
+    capos_rt::println!(env, "{expected}");
+    if refused == Err(BuildError::System(expected)) { 0 } else { 12 }
+}
+
 /// The only worker's queue is full when it goes to sleep: something in it completes at once, and then
 /// something in it is to be cancelled.
 fn narrow(env: &'static Env) -> i64 {
     let Ok(timer) = env.cap("timer", timer::INTERFACE_ID) else { return 8 };
     let built = Runtime::builder().workers(1).elastic(false).build();
     let Ok(runtime) = built else { return 9 };
+    let entries = env.io.with_ring(|ring| ring.sq_entries());
     let sleep = || timer::Client::new(Caller::new(), timer).sleep(1 << 60).map(|_| ());
     let status = runtime.run(|| {
         nursery(|n| {
-            n.spawn(sleep);
+            // Each is with the kernel before the next begins.
+            for _ in 1..entries {
+                n.spawn(sleep);
+                (0..8).for_each(|_| _ = yield_now());
+            }
             let nop = n.spawn(|| submit(Sqe::default(), &[], &mut [0; 16]));
             let done = nop.join();
             n.cancel();
@@ -114,7 +130,6 @@ fn narrow(env: &'static Env) -> i64 {
     }
     // Wakes the worker by its completion, so that its PARK stays with the kernel.
     let nap = || timer::Client::new(Caller::new(), timer).sleep(1_000_000).map(|_| ());
-    let entries = env.io.with_ring(|ring| ring.sq_entries());
     let asked = AtomicU32::new(0);
     let ended = runtime.run(|| {
         if nap().is_err() {
@@ -137,7 +152,29 @@ fn narrow(env: &'static Env) -> i64 {
             Some(ended)
         })
     });
-    if matches!(ended, Some(Ok(Err(CallError::Status(Status::Cancelled))))) { 0 } else { 11 }
+    if !matches!(ended, Some(Ok(Err(CallError::Status(Status::Cancelled))))) {
+        return 11;
+    }
+    drop(runtime);
+    if matches!(relieved(timer, entries), Some(Ok(Status::Ok))) { 0 } else { 13 }
+}
+
+/// All begin on the worker whose ring they fill: who finds no place there goes through the other's.
+fn relieved(timer: CapSlot, entries: u32) -> Option<Result<Status, Status>> {
+    let runtime = Runtime::builder().workers(2).elastic(false).build().ok()?;
+    let sleep = || timer::Client::new(Caller::new(), timer).sleep(1 << 60).map(|_| ());
+    runtime.run(|| {
+        nursery(|n| {
+            for _ in 1..2 * entries {
+                n.spawn(sleep);
+                (0..8).for_each(|_| _ = yield_now());
+            }
+            let nop = n.spawn(|| submit(Sqe::default(), &[], &mut [0; 16]));
+            let done = nop.join();
+            n.cancel();
+            done.ok().map(|done| done.map(|cqe| status_of(&cqe)))
+        })
+    })
 }
 
 /// A number the compiler does not see through.

@@ -72,6 +72,7 @@ macro_rules! suite {
             Test::new("fiber.ends.no_more_threads", ends::no_more_threads),
             Test::new("fiber.stacks.as_many_as_declared", stacks::as_many_as_declared),
             Test::new("fiber.stacks.two_runtimes", stacks::two_runtimes),
+            Test::new("fiber.stacks.back_when_the_drop_returns", stacks::back_when_the_drop_returns),
             Test::new("fiber.stacks.used_to_the_bottom", stacks::used_to_the_bottom),
             Test::new("fiber.stacks.clean_for_the_next", stacks::clean_for_the_next),
             Test::new("fiber.stacks.of_the_declared_size", stacks::of_the_declared_size),

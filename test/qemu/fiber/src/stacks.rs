@@ -97,6 +97,19 @@ pub fn two_runtimes(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// Though somebody holds on to the runtime: a future by its timers, or a thread that has just woken its last
+/// fiber and has lost its CPU at that.
+pub fn back_when_the_drop_returns(t: &mut Test<'_>) -> Outcome {
+    let (first, second) = (runtime(1), runtime(1));
+    check_eq!(t, places(&first, 40, || ()).len(), 40);
+    let sleep = first.sleep(Duration::from_secs(1000));
+    drop(first);
+    let (spawned, _) = exhaust(&second);
+    check_eq!(t, spawned + 1, FIBERS);
+    drop(sleep);
+    Ok(())
+}
+
 /// Calls itself until it is `bytes` below `start`, gives its worker up there, and looks at all it has
 /// left on the way.
 #[inline(never)]

@@ -54,6 +54,13 @@ pub enum SystemError {
     ThreadStacks(usize),
     /// The program lacks a capability of this interface.
     Capability(&'static str),
+    /// The rings of the program's threads are too small for workers.
+    RingEntries {
+        /// What each has.
+        entries: u32,
+        /// The fewest that do.
+        least: u32,
+    },
 }
 
 impl core::fmt::Display for SystemError {
@@ -92,6 +99,11 @@ impl core::fmt::Display for SystemError {
             Self::Capability(interface) => {
                 write!(out, "the program has no {interface}: its manifest must grant it")
             }
+            Self::RingEntries { entries, least } => write!(
+                out,
+                "the rings of the program's threads have {entries} entries, and a worker needs \
+                 {least}: raise ringEntries of its profile in the manifest"
+            ),
         }
     }
 }
@@ -124,6 +136,10 @@ pub trait Substrate {
     /// keep and do not use.
     const STACKS_ARE_FEW: bool;
 
+    /// Whether the program is one that workers can run in.
+    fn admit() -> Result<(), SystemError> {
+        Ok(())
+    }
     /// This thread's pointer, as set by [`set_current`](Self::set_current). Never inlined: a fiber
     /// may be on another thread after a switch, and no address of this thread may be remembered
     /// across one.
@@ -165,6 +181,22 @@ pub trait Substrate {
     /// before it blocks.
     #[inline(always)]
     fn hand_over(_port: &Self::Port) {}
+    /// Whether the port takes what a fiber wants of the system, and does not let it wait for others.
+    #[inline(always)]
+    fn has_room(_port: &Self::Port) -> bool {
+        false
+    }
+    /// Whether a fiber waits until the port has room.
+    #[inline(always)]
+    fn is_crowded(_port: &Self::Port) -> bool {
+        false
+    }
+    /// Has the first fiber that waits until the port has room ask again, where it goes on; whether there was
+    /// one. By any thread.
+    #[inline(always)]
+    fn hand_over_first(_port: &Self::Port) -> bool {
+        false
+    }
     /// Whether a fiber waits for what comes to the port: then its worker may not end.
     #[inline(always)]
     fn is_awaited(_port: &Self::Port) -> bool {

@@ -13,7 +13,9 @@
 //!
 //! The completion queue holds twice as many as the submission queue. Of these places one is kept for the
 //! worker's own PARK, one for an operation of its own thread and one for a CANCEL: the kernel takes an SQE only
-//! with a place for its completion, so a CANCEL is never held up by the operations it is to end.
+//! with a place for its completion, so a CANCEL is never held up by the operations it is to end. The rest is
+//! enough for one operation of a fiber for each entry, from [`LEAST_ENTRIES`] on; in a smaller ring a single
+//! fiber that waits for long would keep all others from theirs.
 
 use core::ptr;
 
@@ -45,6 +47,10 @@ pub(super) const BATCH: usize = 16;
 /// Completions that are not for fibers' operations: the worker's PARK, an operation of its own thread, a
 /// CANCEL.
 const KEPT: usize = 3;
+
+/// The fewest entries of a worker's ring: with as many completions again, those that are kept have their places
+/// and each entry's operation has one.
+pub const LEAST_ENTRIES: u32 = (KEPT as u32).next_power_of_two();
 
 /// Leave to wait inside the kernel: what could end the wait is submitted.
 #[derive(Debug)]
@@ -89,11 +95,9 @@ impl<M: Memory, K: Enter> Submissions<M, K> {
         }
     }
 
-    /// Takes a ring with nothing under way, whose thread waits by `park`.
+    /// Takes a ring with nothing under way and at least [`LEAST_ENTRIES`], whose thread waits by `park`.
     pub fn open(&mut self, ring: &mut Ring<M, K>, park: Sqe) {
-        // Twice as many completions as submissions.
-        let completions = ring.sq_entries() as usize * 2;
-        let fibers = (ring.sq_entries() as usize).min(completions - KEPT).min(MAX_NAMES - 1);
+        let fibers = (ring.sq_entries() as usize).min(MAX_NAMES - 1);
         self.names = Names::new(fibers + 1);
         self.fibers = fibers;
         self.ring = ring;
@@ -146,6 +150,11 @@ impl<M: Memory, K: Enter> Submissions<M, K> {
     pub fn ring(&mut self) -> Option<&mut Ring<M, K>> {
         // SAFETY: lent from `open` to `close`, to this state alone.
         unsafe { self.ring.as_mut() }
+    }
+
+    /// Whether an operation of a fiber is begun at once.
+    pub fn has_room(&self) -> bool {
+        self.backlog.is_empty() && self.names.len() < self.fibers
     }
 
     /// Gives a fiber's operation to the ring; false if it has no room.
@@ -229,7 +238,7 @@ impl<M: Memory, K: Enter> Submissions<M, K> {
     }
 
     /// Takes operations out of the backlog until it is empty or `batch` full of those to wake; how many.
-    pub fn give_up(&mut self, batch: &mut [Option<Waker>; BATCH]) -> u32 {
+    pub fn give_up(&mut self, batch: &mut [Option<Waker>]) -> u32 {
         let mut given = 0;
         for place in batch {
             let Some(node) = self.backlog.first().map(ptr::from_ref) else { break };

@@ -82,11 +82,13 @@ pub fn attach(port: &Port, life: impl FnOnce()) {
     let Some(space) = space(&env.caps) else { return };
     let park = park_sqe(space, worker.wake_word.word(), 0, NEVER);
     env.io.with_ring(|ring| {
-        port.open(ring, park);
+        // As long as the ring is lent: who finds a lock taken on the way, that of the port for one, rests and
+        // does not park by way of `env.io`.
         PORT.set(port);
+        port.open(ring, park);
         life();
-        PORT.set(ptr::null());
         port.close();
+        PORT.set(ptr::null());
     });
 }
 

@@ -28,6 +28,7 @@ use super::{PanicPayload, StackGroup, Substrate, SystemError};
 use crate::worker;
 
 pub use super::operation::{Operation, Stage};
+use super::submissions::LEAST_ENTRIES;
 pub use super::submissions::{AGAIN, DONE};
 pub use local::run;
 pub use port::Port;
@@ -65,6 +66,15 @@ impl Substrate for Capos {
     // As many as the program declares. One at a time: one that lies idle is missed elsewhere.
     const STACK_GROUP: usize = 1;
     const STACKS_ARE_FEW: bool = true;
+
+    fn admit() -> Result<(), SystemError> {
+        // All threads of a process have rings of one size, and a worker's was looked at before.
+        let entries = local::env()
+            .filter(|_| local::port().is_none())
+            .map_or(LEAST_ENTRIES, |env| env.io.with_ring(|ring| ring.sq_entries()));
+        let is_enough = entries >= LEAST_ENTRIES;
+        is_enough.then_some(()).ok_or(SystemError::RingEntries { entries, least: LEAST_ENTRIES })
+    }
 
     #[inline(never)]
     fn current() -> *const () {
@@ -127,6 +137,18 @@ impl Substrate for Capos {
 
     fn hand_over(port: &Port) {
         port.hand_over();
+    }
+
+    fn has_room(port: &Port) -> bool {
+        port.has_room()
+    }
+
+    fn is_crowded(port: &Port) -> bool {
+        port.is_crowded()
+    }
+
+    fn hand_over_first(port: &Port) -> bool {
+        port.hand_over_first()
     }
 
     fn is_awaited(port: &Port) -> bool {

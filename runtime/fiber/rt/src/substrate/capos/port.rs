@@ -1,7 +1,8 @@
 //! A worker's ring: operations of fibers, and of the worker itself, until they complete.
 //!
 //! What is submitted and what is not yet is under the port's lock ([`Submissions`]). Before its worker
-//! blocks, the backlog is given up: its waiters ask again, through another worker.
+//! blocks, the backlog is given up: its waiters ask again, through another worker. So they do, one at a time,
+//! when another worker of the runtime has room in its ring.
 //!
 //! Only the worker's own thread enters the kernel for its ring, and so only it makes what was submitted
 //! happen. Taking completions is anybody's: the monitor does it for a worker that does not look. It may not
@@ -69,20 +70,22 @@ impl Port {
         self.state.with(Submissions::close);
     }
 
-    /// Starts a fiber's operation, for its `wait`. By the port's worker.
-    pub fn start(&self, operation: &Operation, wait: *const Wait) {
+    /// Starts a fiber's operation, for its `wait`; false if it waits in the backlog. By the port's worker.
+    pub fn start(&self, operation: &Operation, wait: *const Wait) -> bool {
         let node = &operation.0;
         // Relaxed: read by the worker itself.
         self.awaited.fetch_add(1, Ordering::Relaxed);
         self.state.with(|state| {
             node.value.wait.set(wait);
             // In turn: what waits in the backlog was first.
-            if !state.backlog.is_empty() || !state.begin_for_fiber(node) {
+            let is_begun = state.backlog.is_empty() && state.begin_for_fiber(node);
+            if !is_begun {
                 node.value.stage.set(Stage::Backlog);
                 // SAFETY: in no list, and kept by its waiter until it is done or taken out.
                 unsafe { state.backlog.push(node) };
             }
-        });
+            is_begun
+        })
     }
 
     /// Links or unlinks who waits; where the operation stands.
@@ -120,9 +123,14 @@ impl Port {
         stage
     }
 
-    /// Whether an operation of a fiber is begun at once. For the port's worker.
+    /// Whether an operation of a fiber is begun at once.
     pub fn has_room(&self) -> bool {
-        self.state.with(|state| state.backlog.is_empty() && state.names.len() < state.fibers)
+        self.state.with(|state| state.has_room())
+    }
+
+    /// Whether an operation waits in the backlog.
+    pub fn is_crowded(&self) -> bool {
+        self.state.with(|state| !state.backlog.is_empty())
     }
 
     /// Whether a completion waits to be taken.
@@ -153,6 +161,16 @@ impl Port {
                 return;
             }
         }
+    }
+
+    /// Gives up who is first in the backlog, as [`hand_over`](Self::hand_over) does; whether there was one. By
+    /// anybody.
+    pub fn hand_over_first(&self) -> bool {
+        let mut first = [None];
+        let given = self.state.with(|state| state.give_up(&mut first));
+        self.awaited.fetch_sub(given, Ordering::Relaxed);
+        first.into_iter().flatten().for_each(Waker::wake);
+        given > 0
     }
 
     /// Gives the backlog up: those who wait there submit again, wherever they are then.

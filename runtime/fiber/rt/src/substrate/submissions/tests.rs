@@ -147,7 +147,7 @@ fn a_cancel_is_submitted_before_a_wait_that_only_it_can_end() {
 /// The same for an operation of the worker's own thread, which waits as well.
 #[test]
 fn a_cancel_is_taken_beside_everything_else_that_is_under_way() {
-    for entries in [2, 4, 64] {
+    for entries in [4, 8, 64] {
         let mut world = World::new(entries);
         let operations: Vec<_> = (0..world.port.fibers).map(|_| pending()).collect();
         operations.iter().for_each(|operation| world.start(operation));
@@ -160,6 +160,28 @@ fn a_cancel_is_taken_beside_everything_else_that_is_under_way() {
         world.enter();
         world.take();
         assert_eq!(operations[0].0.value.stage.get(), Stage::Done, "of {entries} entries");
+    }
+}
+
+/// Of operations that do not end by themselves as many as the ring has entries are beside each other, and what
+/// is kept beside them.
+#[test]
+fn each_entry_has_an_operation_under_way() {
+    for entries in [LEAST_ENTRIES, 8, 32] {
+        let mut world = World::new(entries);
+        let operations: Vec<_> = (0..entries).map(|_| pending()).collect();
+        for operation in &operations {
+            world.start(operation);
+            // The worker comes to the kernel between any two.
+            assert!(world.sleep());
+            world.port.is_inside = false;
+            assert_eq!(operation.0.value.stage.get(), Stage::UnderWay, "of {entries} entries");
+        }
+        let last = world.pending.pop().unwrap();
+        world.complete(last, Status::Ok);
+        world.take();
+        let done = operations.iter().filter(|it| it.0.value.stage.get() == Stage::Done);
+        assert_eq!(done.count(), 1, "of {entries} entries");
     }
 }
 
@@ -178,14 +200,25 @@ fn the_backlog_is_begun_in_turn_or_given_up() {
     assert_eq!(cqe.status, Status::NotFound as u8);
     let stage = |at: usize| operations[at].0.value.stage.get();
     assert_eq!([stage(0), stage(4), stage(5)], [Stage::Done, Stage::UnderWay, Stage::Backlog]);
-    assert_eq!(world.port.give_up(&mut [None; BATCH]), 2);
-    assert_eq!([stage(4), stage(5), stage(6)], [Stage::UnderWay, Stage::New, Stage::New]);
+    assert_eq!(world.port.give_up(&mut [None]), 1);
+    assert_eq!([stage(4), stage(5), stage(6)], [Stage::UnderWay, Stage::New, Stage::Backlog]);
+    let second = world.pending.remove(0);
+    world.complete(second, Status::Ok);
+    assert!(!world.port.has_room(), "one waits for it");
+    world.take();
+    assert_eq!((stage(6), world.port.has_room()), (Stage::UnderWay, false));
+    world.enter();
+    let third = world.pending.pop().unwrap();
+    world.complete(third, Status::Ok);
+    world.take();
+    assert!(world.port.has_room());
+    assert_eq!(world.port.give_up(&mut [None; BATCH]), 0);
 }
 
 /// The ring goes back without the worker's PARK.
 #[test]
 fn a_last_wait_ends_the_park() {
-    let mut world = World::new(2);
+    let mut world = World::new(LEAST_ENTRIES);
     assert!(world.port.begin_last_wait().is_none(), "there is none yet");
     assert!(world.sleep());
     world.port.is_inside = false;
@@ -224,7 +257,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     /// Whatever happened before, a worker that waits has submitted all it could.
     #[test]
-    fn who_waits_has_submitted_everything(entries in 1u32..6, steps in steps()) {
+    fn who_waits_has_submitted_everything(entries in 2u32..6, steps in steps()) {
         let mut world = World::new(1 << entries);
         let mut operations: Vec<Box<Operation>> = Vec::new();
         for step in steps {
