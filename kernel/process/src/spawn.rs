@@ -5,10 +5,9 @@ use crate::join;
 use crate::machine::{Machine, Place, Stack, process_of};
 use crate::process::{Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::Thread;
-use abi_sync::atomic::AtomicU64;
 use abi_types::{CapSlot, RingBlock};
 use core_cap::Cap;
-use core_fallible::{OutOfMemory, try_collect};
+use core_fallible::OutOfMemory;
 use core_sched::CpuId;
 use core_sched_policy::{LatencyClass, Share, Weight};
 use core_thread::{Lifecycle, ThreadKey};
@@ -16,7 +15,6 @@ use kernel_dispatch::{self as dispatch, preemption_point};
 use kernel_ops::capability::Object;
 use kernel_ops::machine::{Defect, Own, Pending};
 use kernel_ops::object::Calling;
-use smp_pending::{Cell, Cells};
 use smp_ring::{NewRing, Refused};
 use smp_rq::lock_home_by;
 
@@ -48,7 +46,7 @@ fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(SpareRin
         RingPlace::Used(ring) => ring,
         RingPlace::New(number) => {
             let block = RingBlock::new(entries)?;
-            let cells = pending(block.cq_entries()).ok()?;
+            let cells = Pending::new(block.cq_entries(), || preemption_point(m)).ok()?;
             preemption_point(m);
             let address = Process::<M>::ring_address(number);
             let memory = m.new_ring(&process.ops.space, address, block)?;
@@ -56,13 +54,6 @@ fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(SpareRin
         }
     };
     Some((ring, limit))
-}
-
-/// Room for that many pending operations.
-fn pending(count: u32) -> Result<Pending, OutOfMemory> {
-    let cells = try_collect((1..count).map(|_| Cell::default()))?;
-    let words = count.div_ceil(u64::BITS);
-    Ok(Cells::new(cells, try_collect((1..words).map(|_| AtomicU64::new(0)))?))
 }
 
 /// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.
