@@ -51,8 +51,6 @@ pub enum LockClass {
     Cq,
     /// The deadlines that are armed on a CPU.
     Deadlines,
-    /// The timers that are in no operation's hands: a completion gives its own back.
-    TimerPool,
     /// The kernel stack that a thread's context keeps.
     ContextStack,
     /// Which places for kernel stacks are taken, and which stacks wait for a thread.
@@ -77,7 +75,7 @@ pub enum LockClass {
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 25] = [
+    pub const ORDERED: [Self; 24] = [
         Self::Global,
         Self::Keyboard,
         Self::Console,
@@ -93,7 +91,6 @@ impl LockClass {
         Self::Reaper,
         Self::Cq,
         Self::Deadlines,
-        Self::TimerPool,
         Self::ContextStack,
         Self::StackSlots,
         Self::Devices,
