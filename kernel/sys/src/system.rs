@@ -14,6 +14,7 @@ use core_park::Waiter;
 use core_sched::CpuId;
 use core_timer::DeadlineQueue;
 use kernel_arch::cpu::{self, PerCpu};
+use kernel_arch::time;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
 use kernel_mm::space::AddressSpace;
@@ -21,7 +22,7 @@ use kernel_mm::thread::UserContext;
 use kernel_ops::machine::{CpuPart, Tables};
 use kernel_ops::timers::Timers;
 use kernel_process::{Process, Records, Thread};
-use smp_lock::{LockClass, TicketLock};
+use smp_lock::{LockClass, TicketLock, Watch};
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
 use spin::Once;
@@ -56,6 +57,13 @@ impl CpuPart for CpuOwn {
         &self.timers
     }
 }
+
+/// Who holds locks, and for how long. Reading the clock at each would make every section of a checked kernel
+/// longer than it is.
+static WATCH: Watch = Watch {
+    cpu: || Some(cpu::this().index() as usize),
+    ticks: if cfg!(measure) { time::ticks } else { || 0 },
+};
 
 /// CPUs, by number.
 static CPUS: OnceSlice<Cpu> = OnceSlice::new();
@@ -93,7 +101,7 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
         defect("the system's tables are made twice");
     }
     RINGS.call_once(|| rings);
-    smp_lock::watch(|| Some(cpu::this().index() as usize));
+    smp_lock::watch(&WATCH);
     Ok(())
 }
 
