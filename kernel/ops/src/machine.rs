@@ -2,6 +2,7 @@
 //! of its records that operations reach.
 
 use crate::capability::{CapTable, Object, ProcessKey};
+use crate::outlets::Outputs;
 use crate::party::Party;
 use crate::service::Service;
 use crate::timers::Timers;
@@ -122,6 +123,8 @@ pub struct Tables {
     pub park: ParkTable<'static, PARK_BUCKETS>,
     /// Whether IPC may take its fast path.
     pub has_fast_path: bool,
+    /// Console output of processes.
+    pub outputs: Outputs,
 }
 
 /// What a thread keeps with its ring, for as long as it lives.

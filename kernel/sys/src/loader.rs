@@ -26,8 +26,9 @@ use kernel_mm::space::{MAX_PAGES, SpaceError};
 use kernel_ops::capability::{CapTable, FacetOf};
 use kernel_ops::service::Service;
 use kernel_process::NewProcess;
+use kernel_process::machine::Worker;
 use kernel_process::process::SpawnError;
-use kernel_process::spawn::{spawn, spawn_reaper};
+use kernel_process::spawn::{spawn, spawn_worker};
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
@@ -92,7 +93,8 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
         try_push(&mut starts, start)?;
     }
     shutdown::expect(started.len() as u32);
-    spawn_reaper(Kernel)?;
+    spawn_worker(Kernel, Worker::Reaper)?;
+    spawn_worker(Kernel, Worker::Drain)?;
     for (made, start) in started.iter().zip(starts) {
         let name = made.process.members.lock().name;
         let spawned = spawn(Kernel, made.process, start, made.process.weight(), false);

@@ -10,8 +10,10 @@ use core_sched_policy::Policy;
 use core_timer::DeadlineQueue;
 use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
 use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::outlets::Outputs;
 use kernel_ops::timers::Timers;
 use kernel_ops::{deadlines, enter, expire};
+use kernel_process::machine::Worker;
 use kernel_process::{Process, Records, Thread, end, spawn};
 use smp_ipi::{IdleSet, Requests};
 use smp_lock::TicketLock;
@@ -76,6 +78,7 @@ impl<P: Policy + 'static> Sim<P> {
                 timers,
                 park: ParkTable::new(waiters, [config.seed, 1]),
                 has_fast_path: true,
+                outputs: Outputs::new(room + ENDING_PROCESSES).expect("memory for outputs"),
             },
             world: RefCell::new(World::new(&config, room)),
         };
@@ -85,7 +88,7 @@ impl<P: Policy + 'static> Sim<P> {
         let threads = leaked((0..count).map(thread));
         let processes = leaked((0..room + ENDING_PROCESSES).map(process));
         assert!(sim.0.records.fill(threads, processes), "tables are filled once");
-        spawn::spawn_reaper(sim).expect("memory for a reaper");
+        spawn::spawn_worker(sim, Worker::Reaper).expect("memory for a reaper");
         sim
     }
 }
