@@ -4,10 +4,12 @@
 //! by its host when something was typed (ADR 218).
 
 use crate::refuse;
+use core_ledger::Line;
 use core_output::MAX_WAITING;
 pub use core_output::WRITE_BYTES;
 use kernel_ops::object::Calling;
 use kernel_ops::output::{self, Sent};
+use kernel_ops::paid::NoMemory;
 use kernel_process::{Machine, drain};
 use schema::console::{ReadParams, ReadResults, Server, WriteParams, WriteResults};
 use schema_wire::{Answer, ExceptionKind, NoResult};
@@ -61,7 +63,10 @@ impl<H: Host> Server for Console<'_, H> {
             Sent::Taken => Ok(WriteResults { written: bytes.len() as u32 }),
             Sent::Later => Err(NoResult::Later),
             Sent::TooMany => Err(refuse(ExceptionKind::Overloaded, TOO_MANY)),
-            Sent::OutOfMemory => Err(refuse(
+            Sent::NoMemory(NoMemory::Account(_)) => {
+                Err(refuse(ExceptionKind::Overloaded, Line::KernelBytes.exhausted()))
+            }
+            Sent::NoMemory(NoMemory::Machine) => Err(refuse(
                 ExceptionKind::Overloaded,
                 "no memory for the ring of the process's output: it may work when others have ended",
             )),
@@ -88,6 +93,7 @@ impl<H: Host> Server for Console<'_, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core_ledger::ChargeError;
     extern crate std;
     use std::vec::Vec;
 
@@ -133,9 +139,11 @@ mod tests {
             Console::new(&mut line).write(WriteParams { bytes: b"text" })
         };
         assert_eq!(write(Sent::Later), Err(NoResult::Later));
-        for (refusal, sentence) in
-            [(Sent::TooMany, "let one complete"), (Sent::OutOfMemory, "when others have ended")]
-        {
+        for (refusal, sentence) in [
+            (Sent::TooMany, "let one complete"),
+            (Sent::NoMemory(NoMemory::Machine), "when others have ended"),
+            (Sent::NoMemory(NoMemory::Account(ChargeError::Closed)), "kernelBytes"),
+        ] {
             let Err(NoResult::Exception(exception)) = write(refusal) else { panic!("{refusal:?}") };
             assert_eq!(exception.kind(), ExceptionKind::Overloaded);
             assert!(exception.message().contains(sentence), "{}", exception.message());

@@ -5,25 +5,33 @@
 use crate::party::Party;
 use alloc::boxed::Box;
 use core_fallible::{OutOfMemory, try_collect};
-use core_output::{Admitted, Left, Outlets};
+use core_ledger::{Charge, KernelBytes};
+use core_output::{Admitted, Left, Outlet, Outlets, RING_BYTES};
 use smp_lock::{Guard, LockClass, TicketLock};
 use zerocopy::IntoBytes;
 
-/// The bytes of a ring, made of words of zeros.
+/// The bytes of a ring, made of words of zeros, and what pays for the ring and those that wait for it.
 #[derive(Debug)]
-pub struct Bytes(pub(crate) Box<[u64]>);
+pub struct Bytes {
+    pub(crate) words: Box<[u64]>,
+    /// The charge.
+    pub paid: Charge<'static, KernelBytes>,
+}
 
 impl AsRef<[u8]> for Bytes {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
+        self.words.as_bytes()
     }
 }
 
 impl AsMut<[u8]> for Bytes {
     fn as_mut(&mut self) -> &mut [u8] {
-        self.0.as_mut_bytes()
+        self.words.as_mut_bytes()
     }
 }
+
+/// What a process pays for its ring.
+pub const OUTPUT_BYTES: usize = RING_BYTES + Outlet::<Party, Bytes>::WAITING_BYTES;
 
 pub(crate) type Rings = Outlets<Party, Bytes>;
 
@@ -76,6 +84,11 @@ impl Outputs {
     /// Takes nothing from now on: what has not been taken waits, for good.
     pub fn shut(&self) {
         self.rings().shut();
+    }
+
+    /// Whether a process has a ring.
+    pub fn is_open(&self, process: u32) -> bool {
+        self.rings().is_open(process as usize)
     }
 
     /// Processes that have a ring.

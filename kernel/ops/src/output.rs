@@ -5,13 +5,13 @@
 //! Decided in ADR 257.
 
 use crate::complete::{complete, complete_words, operation_of};
-use crate::machine::{Machine, Record, Space};
+use crate::machine::{Machine, ProcessPart, Record, Space};
 use crate::object::Calling;
-use crate::outlets::Bytes;
+use crate::outlets::{Bytes, OUTPUT_BYTES};
+use crate::paid::{NoMemory, pay_for};
 use crate::party::Party;
 use abi_ring::{INLINE_WORDS, Outcome, Room};
 use abi_types::{CqeFlags, Status};
-use core_fallible::OutOfMemory;
 use core_output::{Outlet, RING_BYTES, Written};
 use smp_pending::Target;
 use zerocopy::IntoBytes;
@@ -24,19 +24,20 @@ pub enum Sent {
     Taken,
     /// It pends.
     Later,
-    /// There is no memory for the ring of the process.
-    OutOfMemory,
+    /// There is no memory for the ring of the process, or it may not have as much.
+    NoMemory(NoMemory),
     /// As many writes of the process wait as may.
     TooMany,
 }
 
 /// Makes the ring of a process, with its first write: what the process pays for its output is charged here and
 /// nowhere else, and given back with the ring ([`Outputs::leave`](crate::outlets::Outputs::leave)).
-fn open<M: Machine>(m: M, process: u32) -> Result<(), OutOfMemory> {
-    let bytes = Bytes(m.zeroed_words(RING_BYTES / size_of::<u64>())?);
+fn open<M: Machine>(m: M, process: &'static ProcessPart<M>) -> Result<(), NoMemory> {
+    let paid = pay_for::<u8>(&process.ledger, OUTPUT_BYTES)?;
+    let bytes = Bytes { words: m.zeroed_words(RING_BYTES / size_of::<u64>())?, paid };
     let ring = Outlet::new(bytes)?;
     // Another thread of the process may have been faster: then its ring is the process's.
-    let unused = m.tables().outputs.rings().open(process as usize, ring);
+    let unused = m.tables().outputs.rings().open(process.slot() as usize, ring);
     drop(unused);
     Ok(())
 }
@@ -44,10 +45,13 @@ fn open<M: Machine>(m: M, process: u32) -> Result<(), OutOfMemory> {
 /// Writes bytes of the calling process, at most [`core_output::WRITE_BYTES`].
 pub fn write<M: Machine>(calling: &mut Calling<'_, M>, bytes: &[u8]) -> Sent {
     let m = calling.caller.m;
-    let process = calling.caller.ring.shared.process.slot();
+    let of = calling.caller.ring.shared.process;
+    let process = of.slot();
     let outputs = &m.tables().outputs;
-    if !outputs.rings().is_open(process as usize) && open(m, process).is_err() {
-        return Sent::OutOfMemory;
+    if !outputs.is_open(process)
+        && let Err(error) = open(m, of)
+    {
+        return Sent::NoMemory(error);
     }
     match outputs.rings().write(process as usize, None, bytes) {
         Written::Taken => return Sent::Taken,

@@ -15,21 +15,24 @@ struct Waiting<P> {
 /// The ring.
 #[derive(Debug)]
 pub struct Outlet<P, S> {
+    /// In the order they came. Before the bytes, which may hold what pays for both: memory goes back first.
+    waiting: Vec<Waiting<P>>,
     bytes: S,
     first: usize,
     length: usize,
-    /// In the order they came.
-    waiting: Vec<Waiting<P>>,
     /// Its process has ended.
     pub(crate) is_leaving: bool,
 }
 
 impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlet<P, S> {
+    /// The memory that [`new`](Self::new) takes for the writes that may wait.
+    pub const WAITING_BYTES: usize = MAX_WAITING * size_of::<Waiting<P>>();
+
     /// A ring over `bytes`, with memory for the writes that may wait.
     pub fn new(bytes: S) -> Result<Self, OutOfMemory> {
         let mut waiting = Vec::new();
         waiting.try_reserve_exact(MAX_WAITING).map_err(|_| OutOfMemory)?;
-        Ok(Self { bytes, first: 0, length: 0, waiting, is_leaving: false })
+        Ok(Self { waiting, bytes, first: 0, length: 0, is_leaving: false })
     }
 
     fn capacity(&self) -> usize {
