@@ -2,6 +2,7 @@
 //! of its records that operations reach.
 
 use crate::capability::{CapTable, Object, ProcessKey};
+use crate::outlets::Outputs;
 use crate::party::Party;
 pub use crate::pending::Pending;
 use crate::service::Service;
@@ -130,6 +131,8 @@ pub struct Tables {
     pub park: ParkTable<'static, PARK_BUCKETS>,
     /// Whether IPC may take its fast path.
     pub has_fast_path: bool,
+    /// Console output of processes.
+    pub outputs: Outputs,
 }
 
 /// What a thread keeps with its ring, for as long as it lives.

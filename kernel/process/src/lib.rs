@@ -9,11 +9,12 @@
 //! * `thread.rs`, `process.rs`: the records. `records.rs`: the tables of them. `remains.rs`: what waits to be
 //!   taken apart. `machine.rs`: what a machine owes.
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
-//!   threads and processes, and the reaper.
+//!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
 
+pub mod drain;
 pub mod end;
 pub mod join;
 pub mod machine;

@@ -23,6 +23,8 @@ pub struct Records<M: Objects> {
     pub remains: Remains,
     /// The thread that takes it apart.
     pub(crate) reaper: AtomicRef<Thread<M>>,
+    /// The thread that brings output to the console.
+    pub(crate) drain: AtomicRef<Thread<M>>,
     /// The first free thread record.
     free: TicketLock<u32>,
     /// Numbers address spaces for park keys.
@@ -38,6 +40,7 @@ impl<M: Objects> Records<M> {
                 processes: OnceSlice::new(),
                 remains: Remains::new(),
                 reaper: AtomicRef::new(),
+                drain: AtomicRef::new(),
                 free: TicketLock::with_class(LockClass::Global, 0),
                 next_identity: AtomicU64::new(1),
             }
@@ -104,6 +107,11 @@ impl<M: Objects> Records<M> {
     /// The thread that takes apart what ended, once it has begun; its account is its own.
     pub fn reaper(&self) -> Option<&'static Thread<M>> {
         self.reaper.get()
+    }
+
+    /// The thread that brings output to the console, once it has begun; its account is its own.
+    pub fn drain(&self) -> Option<&'static Thread<M>> {
+        self.drain.get()
     }
 
     /// Takes a free thread record.

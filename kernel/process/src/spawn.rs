@@ -2,7 +2,7 @@
 
 use crate::end;
 use crate::join;
-use crate::machine::{Machine, Place, Stack, process_of};
+use crate::machine::{Machine, Place, Stack, Worker, process_of};
 use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::{Life, Thread};
 use abi_types::{CapSlot, RingBlock};
@@ -204,15 +204,15 @@ fn renew_node<M: Machine>(m: M, thread: &'static Thread<M>, weight: Weight) {
     }
 }
 
-/// Makes the thread that takes apart what ended, and lets it run: one of no process, with an account of its
-/// own. Once, before there are processes.
-pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
+/// Makes a thread of the kernel's own, and lets it run: one of no process, with an account of its
+/// own. Each once, before there are processes.
+pub fn spawn_worker<M: Machine>(m: M, worker: Worker) -> Result<(), OutOfMemory> {
     let stack = m.new_stack()?;
     let thread = m.records().take_thread().ok_or(OutOfMemory)?;
     if thread.state.create().is_err() {
         m.defect("a free thread record is in use");
     }
-    let start = m.reaper_start(thread);
+    let start = m.worker_start(thread, worker);
     if thread.ops.home.prepare(stack, start, None::<NewRing<_, fn() -> _>>).is_err() {
         m.defect("the context of a free thread record is in use");
     }
@@ -220,7 +220,10 @@ pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
     if thread.state.start().is_err() {
         m.defect("a new thread cannot be started");
     }
-    m.records().reaper.set(Some(thread));
+    match worker {
+        Worker::Reaper => m.records().reaper.set(Some(thread)),
+        Worker::Drain => m.records().drain.set(Some(thread)),
+    }
     dispatch::enqueue_new(m, thread);
     Ok(())
 }

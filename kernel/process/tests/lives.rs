@@ -475,8 +475,8 @@ fn late_completion(defect: Option<Defect>) -> Report {
             user.compute_a_slice();
         }
         // The reaper and this thread came before it.
-        let stale = m.name_of_thread(2).generation - 1;
-        let thread = ThreadKey { slot: 2, generation: stale };
+        let stale = m.name_of_thread(3).generation - 1;
+        let thread = ThreadKey { slot: 3, generation: stale };
         let party = Party { thread, cell: 0, room: Fit::NONE };
         complete(m, party, &Outcome::plain(Status::Cancelled));
         assert_eq!(joined(&mut user, heir), (Status::Ok, 0));

@@ -27,8 +27,9 @@ use kernel_mm::space::{MAX_PAGES, SpaceError};
 use kernel_object::thread_spawner::Refused;
 use kernel_ops::capability::FacetOf;
 use kernel_ops::paid::NoMemory;
+use kernel_process::machine::Worker;
 use kernel_process::process::SpawnError;
-use kernel_process::spawn::{spawn, spawn_reaper};
+use kernel_process::spawn::{spawn, spawn_worker};
 use kernel_process::{BeginError, NewProcess};
 use zerocopy::IntoBytes;
 
@@ -115,7 +116,8 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
         try_push(&mut starts, start)?;
     }
     shutdown::expect(started.len() as u32);
-    spawn_reaper(Kernel)?;
+    spawn_worker(Kernel, Worker::Reaper)?;
+    spawn_worker(Kernel, Worker::Drain)?;
     for (made, start) in started.iter().zip(starts) {
         let name = made.process.members.lock().name;
         let spawned = spawn(Kernel, made.process, start, made.process.weight(), false);

@@ -19,6 +19,7 @@ use kernel_mm::fallible::{try_collect, try_leak};
 use kernel_mm::space::AddressSpace;
 use kernel_mm::thread::UserContext;
 use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::outlets::Outputs;
 use kernel_process::{Process, Records, Thread};
 use smp_lock::Watch;
 use smp_park::ParkTable;
@@ -91,6 +92,7 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
     let rings = Tables {
         park: ParkTable::new(leak((0..count).map(|_| Waiter::new()))?, park_secret),
         has_fast_path: options.fast_path,
+        outputs: Outputs::new(MAX_PROCESSES as usize)?,
     };
     if !RECORDS.fill(leak(threads)?, leak(processes)?) || !CPUS.set(cpus) {
         defect("the system's tables are made twice");

@@ -10,6 +10,7 @@ use core_endpoint::Limits;
 use core_ledger::Line;
 use core_thread::State;
 use kernel_ops::capability::Object;
+use kernel_ops::outlets::OUTPUT_BYTES;
 use kernel_ops::service::Service;
 use kernel_process::process::Members;
 use kernel_process::{Machine, Process, Thread};
@@ -78,6 +79,9 @@ impl World {
         let (spare, room) = process.members.lock().spare_rings();
         bytes += room * Members::<Host>::BYTES_PER_SPARE_RING;
         bytes += spare * cells_bytes(profile.ring_entries * 2);
+        if self.tables.outputs.is_open(process.slot()) {
+            bytes += OUTPUT_BYTES;
+        }
         counted[Line::KernelBytes.index()] = bytes as u32;
         counted[Line::Frames.index()] = process.ops.space.frames();
         counted

@@ -18,6 +18,8 @@ use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
 use kernel_ops::machine::{CpuPart, Defect, Tables};
+use kernel_ops::outlets::Outputs;
+use kernel_process::machine::Worker;
 use kernel_process::{NewProcess, Records, Thread, spawn};
 use smp_ipi::IdleSet;
 use smp_park::ParkTable;
@@ -37,7 +39,7 @@ pub struct Config {
     pub cpus: usize,
     /// The policy of their queues.
     pub policy: PolicyKind,
-    /// Thread records.
+    /// Thread records, beside the drain's.
     pub threads: u32,
     /// Whether IPC may take its fast path.
     pub fast_path: bool,
@@ -45,6 +47,8 @@ pub struct Config {
     pub patience_ns: u64,
     /// A bug that is planted.
     pub defect: Option<Defect>,
+    /// Bytes the console takes before it is told to take more.
+    pub console_room: usize,
     /// The allocation that fails, counted from 0 once the processes run.
     pub out_of_memory_at: Option<usize>,
 }
@@ -58,6 +62,7 @@ impl Default for Config {
             fast_path: true,
             patience_ns: 1_000_000_000_000,
             defect: None,
+            console_room: usize::MAX / 2,
             out_of_memory_at: None,
         }
     }
@@ -106,6 +111,7 @@ impl Process {
         };
         let grants = vec![
             ("timer", Grant::Object(HostObject::Timer)),
+            ("console", Grant::Object(HostObject::Console)),
             ("threads", Grant::Object(HostObject::ThreadSpawner)),
             ("control", Grant::Object(HostObject::ThreadControl)),
             ("park", Grant::ParkSpace),
@@ -127,6 +133,19 @@ pub struct Report {
     pub ends: Vec<(String, i64)>,
     /// Allocations that were made once the processes ran.
     pub allocations: usize,
+    /// What has come to the console.
+    pub console: Vec<u8>,
+}
+
+/// Processes there can be.
+const PROCESSES: usize = 8;
+
+/// What the console is connected with.
+#[derive(Debug, Default)]
+pub(crate) struct Paper {
+    pub(crate) text: Vec<u8>,
+    pub(crate) room: usize,
+    pub(crate) looks: u32,
 }
 
 /// The machine.
@@ -136,6 +155,7 @@ pub struct World {
     pub(crate) records: Records<Host>,
     pub(crate) tables: Tables,
     pub(crate) clock: AtomicU64,
+    pub(crate) console: Mutex<Paper>,
     bodies: Vec<Body>,
     caps: Mutex<Vec<(u32, &'static str, CapSlot)>>,
     ends: Mutex<Vec<(String, i64)>>,
@@ -159,15 +179,21 @@ fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
 /// Checks that nothing of them is left.
 pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report {
     let id = |cpu| CpuId::new(cpu).unwrap();
-    let waiters = leaked((0..config.threads).map(|_| Waiter::new()));
+    let count = config.threads + 1;
+    let waiters = leaked((0..count).map(|_| Waiter::new()));
     let world: &'static World = Box::leak(Box::new(World {
         cpus: (0..config.cpus)
             .map(|cpu| Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu)))
             .collect(),
         idle: IdleSet::new(),
         records: Records::new(),
-        tables: Tables { park: ParkTable::new(waiters, [17, 42]), has_fast_path: config.fast_path },
+        tables: Tables {
+            park: ParkTable::new(waiters, [17, 42]),
+            has_fast_path: config.fast_path,
+            outputs: Outputs::new(PROCESSES).unwrap(),
+        },
         clock: AtomicU64::new(1),
+        console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),
         bodies,
         caps: Mutex::default(),
         ends: Mutex::default(),
@@ -175,14 +201,14 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
         is_over: AtomicBool::new(false),
         halted: AtomicUsize::new(0),
         latch: Latch::new(config.cpus),
-        in_kernel: (0..config.threads).map(|_| AtomicBool::new(false)).collect(),
+        in_kernel: (0..=config.threads).map(|_| AtomicBool::new(false)).collect(),
         config,
         allocations: AtomicUsize::new(0),
         has_begun: AtomicBool::new(false),
     }));
-    let count = config.threads;
     let threads = leaked((0..count).map(|n| Thread::new(n, count, id(0), HostContext::new())));
-    let records = leaked((0..8).map(|_| kernel_process::Process::new(HostSpace::default())));
+    let records =
+        leaked((0..PROCESSES).map(|_| kernel_process::Process::new(HostSpace::default())));
     assert!(world.records.fill(threads, records));
     let m = Host(world);
     let mut boot = Some(processes);
@@ -192,7 +218,8 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
             if let Some(processes) = boot {
                 world.start(m, processes);
             }
-            while !world.is_over() {
+            // A worker that was woken for nothing comes to rest first.
+            while !world.is_over() || cpu.queue.hint().waiting > 0 {
                 dispatch::turn_of_idle(m);
             }
             world.latch.stopped();
@@ -201,13 +228,14 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
         cpu.own.idle.resume(n);
     }
     world.latch.wait();
-    // The reaper waits for more, and there is none.
-    if let Some(reaper) = world.records.reaper() {
-        assert!(reaper.ops.home.retire().is_ok(), "the reaper is at something");
+    // The workers wait for more, and there is none.
+    for worker in [world.records.reaper(), world.records.drain()].into_iter().flatten() {
+        assert!(worker.ops.home.retire().is_ok(), "the worker {} is at something", worker.slot());
     }
     world.check_nothing_is_left();
     let ends = world.ends.lock().unwrap().clone();
-    Report { ends, allocations: world.allocations.load(SeqCst) }
+    let console = m.console_text();
+    Report { ends, allocations: world.allocations.load(SeqCst), console }
 }
 
 impl World {
@@ -271,7 +299,8 @@ impl World {
                 self.caps.lock().unwrap().push((record.slot(), name, slot));
             }
         }
-        spawn::spawn_reaper(m).expect("a reaper");
+        spawn::spawn_worker(m, Worker::Reaper).expect("a reaper");
+        spawn::spawn_worker(m, Worker::Drain).expect("a drain");
         for (process, (record, _)) in processes.into_iter().zip(made) {
             let start = UserStart { body: process.main, argument: 0 };
             spawn::spawn(m, record, start, Weight::DEFAULT, false).expect("a first thread");
@@ -412,5 +441,6 @@ impl World {
             );
         }
         assert!(!self.records.remains.has_work(), "something is left to be taken apart");
+        assert_eq!(self.tables.outputs.open_count(), 0, "a ring of output is left");
     }
 }

@@ -15,8 +15,8 @@ use kernel_ops::machine::{Defect, ProcessPart, Tables};
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
-use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Process, Records, end, join};
+use kernel_process::machine::{BadStart, Place, Start, Worker};
+use kernel_process::{Process, Records, drain, end, join};
 use schema_wire::Served;
 use smp_pending::Target;
 use smp_ring_testing::{CoroutineBody, CoroutineContext, CoroutineStack};
@@ -133,11 +133,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Box::new(move || self.live(place.thread, ring))
     }
 
-    fn reaper_start(self, thread: &'static Record<P>) -> CoroutineBody {
+    fn worker_start(self, thread: &'static Record<P>, worker: Worker) -> CoroutineBody {
         self.begin_reaper(thread.slot());
         Box::new(move || {
             self.arrive();
-            end::run_reaper(self, thread)
+            match worker {
+                Worker::Reaper => end::run_reaper(self, thread),
+                Worker::Drain => drain::run_drain(self, thread),
+            }
         })
     }
 
@@ -152,4 +155,18 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
             self.fail(Rule::Invariant, format!("the account of {process:?} is not zero"));
         }
     }
+
+    fn console_has_room(self) -> bool {
+        true
+    }
+
+    fn console_submit(self, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+
+    fn console_paint(self) -> bool {
+        false
+    }
+
+    fn console_look_after(self) {}
 }

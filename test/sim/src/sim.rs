@@ -9,7 +9,9 @@ use core_sched::{Charge, CpuId, CpuSet, Entity, Error};
 use core_sched_policy::Policy;
 use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
 use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::outlets::Outputs;
 use kernel_ops::{deadlines, enter, expire};
+use kernel_process::machine::Worker;
 use kernel_process::{Process, Records, Thread, end, spawn};
 use smp_ipi::{IdleSet, Requests};
 use smp_park::ParkTable;
@@ -69,7 +71,11 @@ impl<P: Policy + 'static> Sim<P> {
             cpus: (0..config.cpus).map(|n| dispatch::Cpu::new(queue(n), own(n))).collect(),
             idle: IdleSet::new(),
             records: Records::new(),
-            tables: Tables { park: ParkTable::new(waiters, [config.seed, 1]), has_fast_path: true },
+            tables: Tables {
+                park: ParkTable::new(waiters, [config.seed, 1]),
+                has_fast_path: true,
+                outputs: Outputs::new(room + ENDING_PROCESSES).expect("memory for outputs"),
+            },
             world: RefCell::new(World::new(&config, room)),
         };
         let sim = Self(Box::leak(Box::new(parts)));
@@ -78,7 +84,7 @@ impl<P: Policy + 'static> Sim<P> {
         let threads = leaked((0..count).map(thread));
         let processes = leaked((0..room + ENDING_PROCESSES).map(process));
         assert!(sim.0.records.fill(threads, processes), "tables are filled once");
-        spawn::spawn_reaper(sim).expect("memory for a reaper");
+        spawn::spawn_worker(sim, Worker::Reaper).expect("memory for a reaper");
         sim
     }
 }

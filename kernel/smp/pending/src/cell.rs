@@ -34,6 +34,8 @@ pub enum Target {
     },
     /// Input of the console.
     Read,
+    /// Room for output to the console.
+    Write,
 }
 
 /// What the timer beside a cell is for.
@@ -99,6 +101,7 @@ const SLEEP: u64 = 2;
 const JOIN: u64 = 3;
 const PARK: u64 = 4;
 const READ: u64 = 5;
+const WRITE: u64 = 6;
 const KIND_SHIFT: u32 = 24;
 
 const SLEEP_LIMIT: u64 = Limit::Sleep as u64;
@@ -247,6 +250,7 @@ impl Cell {
             Target::Join { thread } => (JOIN << KIND_SHIFT, thread),
             Target::Park { ticket } => (PARK << KIND_SHIFT, u64::from(ticket)),
             Target::Read => (READ << KIND_SHIFT, 0),
+            Target::Write => (WRITE << KIND_SHIFT, 0),
         };
         self.target.store(word, Relaxed);
         self.key.store(key, Relaxed);
@@ -263,7 +267,8 @@ impl Cell {
             SLEEP => Target::Sleep,
             JOIN => Target::Join { thread: key },
             PARK => Target::Park { ticket: key as u32 },
-            _ => Target::Read,
+            READ => Target::Read,
+            _ => Target::Write,
         }
     }
 }
