@@ -165,6 +165,7 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         Some((rate, source)) => log!("clock", "TSC {} kHz, {source}", rate.hz() / 1000),
         None => log!("clock", "no reference to measure the TSC with: no times in this log"),
     }
+    let wall_clock = read_wall_clock(&firmware);
     plant_skew(&options);
     let agreed = clock.map(|_| time::agree(hpet));
     if let Some(agreed) = agreed.filter(|agreed| agreed.compared > 0) {
@@ -199,6 +200,7 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         clock: clock.map(|(rate, source)| (rate.hz(), source)),
         hpet: hpet.map(|(hpet, _)| hpet),
         agreed,
+        wall_clock,
         controllers,
         consoles,
         timer,
@@ -255,6 +257,24 @@ fn plant_skew(options: &Options) {
     }
     #[cfg(not(checked))]
     log!("clock", "tsc_skew={} has no effect: it takes a checked image", skew.ns);
+}
+
+/// What the clock chip shows, with the time of this system.
+fn read_wall_clock(firmware: &Firmware) -> Option<(u64, u64)> {
+    let Some(registers) = time::rtc::read_clock(firmware.century_register) else {
+        log!("clock", "no clock chip: the date is not known");
+        return None;
+    };
+    match registers.unix_s() {
+        Ok(unix_s) => {
+            log!("clock", "the clock chip shows {unix_s} s since 1970, taken as UTC");
+            Some((unix_s, time::now_ns()?))
+        }
+        Err(why) => {
+            log!("clock", "the clock chip shows no date: {why}");
+            None
+        }
+    }
 }
 
 /// Takes over what handles interrupt lines.
@@ -323,6 +343,7 @@ fn read_firmware(handover: &Handover) -> Result<Firmware, OutOfMemory> {
     firmware.hpet = tables.hpet();
     firmware.pm_timer_port = tables.pm_timer_port();
     firmware.pci_segments = try_collect(tables.pci_segments())?;
+    firmware.century_register = tables.century_register();
     let found = tables.power();
     power::init(found);
     firmware.power = Some(found);

@@ -65,6 +65,8 @@ pub struct Firmware {
     pub pm_timer_port: Option<u16>,
     /// How the machine is switched off and reset; `None` without tables.
     pub power: Option<Power>,
+    /// The clock chip's register for the century.
+    pub century_register: Option<u8>,
     /// PCI configuration spaces.
     pub pci_segments: Vec<PciSegment>,
 }
@@ -92,6 +94,8 @@ pub struct Machine {
     pub apic: apic::Mode,
     /// The clock's frequency and where it comes from.
     pub clock: Option<(u64, Source)>,
+    /// Seconds since 1970 (UTC) that the clock chip showed at boot, and what the clock then read in ns.
+    pub wall_clock: Option<(u64, u64)>,
     /// What handles interrupt lines.
     pub controllers: Controllers,
     /// Which consoles interrupt.

@@ -168,6 +168,11 @@ impl<'a> FirmwareTables<'a> {
         u16::try_from(port).ok().filter(|p| *p != 0)
     }
 
+    /// The clock chip's register for the century, if the machine has one.
+    pub fn century_register(&self) -> Option<u8> {
+        power::century_register(self.table(Signature::FADT)?)
+    }
+
     /// How the machine is switched off and reset.
     pub fn power(&self) -> Power {
         let fadt = self.table(Signature::FADT);

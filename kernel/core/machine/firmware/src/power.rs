@@ -15,6 +15,7 @@ const SMI_COMMAND: usize = 48;
 const ACPI_ENABLE: usize = 52;
 const PM1A_CONTROL: usize = 64;
 const PM1B_CONTROL: usize = 68;
+const CENTURY: usize = 108;
 const FLAGS: usize = 112;
 const RESET_REGISTER: usize = 116;
 const RESET_VALUE: usize = 128;
@@ -38,6 +39,11 @@ const SLEEP_ENABLE: u16 = 1 << 13;
 pub fn dsdt_address(fadt: &[u8]) -> Option<u64> {
     let wide = u64_at(fadt, X_DSDT).filter(|address| *address != 0);
     wide.or_else(|| u32_at(fadt, DSDT).map(u64::from)).filter(|address| *address != 0)
+}
+
+/// The clock chip's register for the century that a FADT names; `None` if it names none.
+pub fn century_register(fadt: &[u8]) -> Option<u8> {
+    fadt.get(CENTURY).copied().filter(|register| *register != 0)
 }
 
 /// What `\_S5` says is to be written as sleep type, to the first and the second control register.
