@@ -11,17 +11,17 @@ use core_fallible::OutOfMemory;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
-use core_timer::DeadlineQueue;
 use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
 use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
+use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start};
 use kernel_process::{Process, Records, Thread, end, join};
 use smp_ipi::{IdleSet, Requests};
-use smp_lock::TicketLock;
 use smp_pending::Target;
 use smp_ring_testing::{HostContext, cpu_here};
+use smp_timer::Deadlines;
 use std::convert::Infallible;
 use std::sync::Mutex;
 
@@ -31,7 +31,7 @@ pub struct Host(pub(crate) &'static World);
 
 /// What the machine keeps of a CPU.
 pub struct Own {
-    deadlines: TicketLock<DeadlineQueue>,
+    deadlines: Deadlines,
     /// An interrupt is on its way.
     pub(crate) is_interrupted: AtomicBool,
     /// When the timer fires.
@@ -54,7 +54,7 @@ pub(crate) const NOT_ARMED: u64 = u64::MAX;
 impl Own {
     pub(crate) fn new(cpu: usize) -> Self {
         Self {
-            deadlines: TicketLock::new(DeadlineQueue::new(cpu as u32)),
+            deadlines: Deadlines::new(cpu as u16),
             is_interrupted: AtomicBool::new(false),
             armed_ns: AtomicU64::new(NOT_ARMED),
             idle: HostContext::new(),
@@ -64,7 +64,7 @@ impl Own {
 }
 
 impl CpuPart for Own {
-    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
+    fn deadlines(&self) -> &Deadlines {
         &self.deadlines
     }
 }
@@ -117,6 +117,7 @@ impl Host {
     pub(crate) fn user_step(self, thread: &'static Thread<Self>) {
         self.take_interrupts(true);
         while dispatch::way_out(self, thread) == WayOut::Again {}
+        self.0.check_accounts();
     }
 }
 
@@ -323,12 +324,10 @@ impl kernel_process::Machine for Host {
         space: &'static HostSpace,
         address: u64,
         block: RingBlock,
-    ) -> Option<&'static PlainMemory> {
-        self.0.allocate().ok()?;
-        let ring: &'static PlainMemory =
-            Box::leak(Box::new(PlainMemory::zeroed(block.sq_entries())));
-        space.put_ring(address, ring);
-        Some(ring)
+    ) -> Result<&'static PlainMemory, NoMemory> {
+        self.0.allocate()?;
+        let make = || &*Box::leak(Box::new(PlainMemory::zeroed(block.sq_entries())));
+        Ok(space.put_ring(address, block.size(), make)?)
     }
 
     fn start(
@@ -337,6 +336,7 @@ impl kernel_process::Machine for Host {
         user: &mut UserStart,
         place: Place,
     ) -> smp_ring_testing::Body {
+        self.0.is_in_kernel(place.thread).store(false, SeqCst);
         let (body, argument, ring) = (user.body.clone(), user.argument, space.ring(place.ring));
         self.0.guarded(move || {
             self.arrive();
