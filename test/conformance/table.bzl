@@ -472,6 +472,9 @@ PROOFS = {
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
+        "//kernel/core/machine/speculation:core_speculation_table",
+        "//test/qemu/boot:speculation_as_cascade_lake_2r",
+        "//test/qemu/boot:speculation_refused_skylake_1d",
     ],
     "M10": [
         "//test/qemu/boot:fatal_panic_4r_release",
@@ -495,7 +498,11 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
     ],
-    "M14": ["//test/qemu/faults:faults_qemu_1d_checked"],
+    "M14": [
+        "//test/qemu/faults:faults_qemu_1d_checked",
+        "//test/qemu/user:user_1d_checked",
+        "//test/qemu/user:user_predictions_4r",
+    ],
     "M15": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
