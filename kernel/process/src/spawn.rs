@@ -126,7 +126,7 @@ fn prepare<M: Machine>(
     held: bool,
 ) -> Result<&'static Thread<M>, SpawnError> {
     let parts = Parts::allocate(m, process)?;
-    let Some(thread) = m.records().take_thread() else {
+    let Some(thread) = m.records().take_thread(m) else {
         process.give_ring(parts.ring);
         return Err(SpawnError::Memory);
     };
@@ -181,7 +181,7 @@ fn renew_node<M: Machine>(m: M, thread: &'static Thread<M>, weight: Weight) {
 /// own. Once, before there are processes.
 pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
     let stack = m.new_stack()?;
-    let thread = m.records().take_thread().ok_or(OutOfMemory)?;
+    let thread = m.records().take_thread(m).ok_or(OutOfMemory)?;
     if thread.state.create().is_err() {
         m.defect("a free thread record is in use");
     }

@@ -55,7 +55,9 @@ impl fmt::Display for Refusal {
                 write!(f, "process {}: its memory cannot be mapped: {error:?}", name.as_str())
             }
             Self::OutOfMemory => f.write_str("not enough memory for the processes"),
-            Self::Records(name) => write!(f, "process {}: too many processes", name.as_str()),
+            Self::Records(name) => {
+                write!(f, "process {}: there is no memory for one more process", name.as_str())
+            }
             Self::Slots(name) => write!(f, "process {}: no slot for a grant", name.as_str()),
             Self::Thread(name, error) => {
                 write!(f, "process {}: no first thread: {error:?}", name.as_str())
@@ -128,7 +130,7 @@ fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
         caps: new_table(from.profile.cap_slots)?,
         service,
     };
-    let process = RECORDS.begin_process(new).ok_or(Refusal::Records(name))?;
+    let process = RECORDS.begin_process(Kernel, new).ok_or(Refusal::Records(name))?;
     process.ops.space.create().map_err(|error| Refusal::Memory(name, error))?;
     Ok(Made { process, endpoints })
 }

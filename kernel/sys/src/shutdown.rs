@@ -45,7 +45,7 @@ pub(crate) fn process_reaped(process: &'static Process) {
         (members.name, members.is_essential)
     };
     let cpu_time_us = process.cpu_time_ns() / 1_000;
-    process.ops.vacate();
+    RECORDS.vacate(process);
     if let Some(watcher) = WATCHER.get() {
         watcher(name.as_str(), code);
     }

@@ -3,26 +3,24 @@
 use crate::latch::Latch;
 use crate::machine::{Host, NOT_ARMED, Own, UserStart};
 use crate::objects::HostObject;
-use crate::space::HostSpace;
 use crate::user::User;
+use abi_sync::Room;
 use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use abi_types::CapSlot;
 use core_cap::{Cap, Slot, Table};
 use core_endpoint::{EndpointKey, Limits};
 use core_fallible::OutOfMemory;
 use core_manifest::{Name, Profile};
-use core_park::Waiter;
 use core_sched::CpuId;
 use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
 use kernel_ops::machine::{CpuPart, Defect, Tables};
 use kernel_ops::service::Service;
-use kernel_process::{NewProcess, Records, Thread, spawn};
+use kernel_process::{NewProcess, Records, spawn};
 use smp_ipi::IdleSet;
 use smp_park::ParkTable;
 use smp_ring::Context as _;
-use smp_ring_testing::HostContext;
 use smp_rq::RunQueue;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
@@ -37,8 +35,10 @@ pub struct Config {
     pub cpus: usize,
     /// The policy of their queues.
     pub policy: PolicyKind,
-    /// Thread records.
+    /// Thread records there can be.
     pub threads: u32,
+    /// Process records there can be.
+    pub processes: u32,
     /// Whether IPC may take its fast path.
     pub fast_path: bool,
     /// By then a run is over, or will never be.
@@ -55,6 +55,7 @@ impl Default for Config {
             cpus: 1,
             policy: PolicyKind::Eevdf,
             threads: 32,
+            processes: 8,
             fast_path: true,
             patience_ns: 1_000_000_000_000,
             defect: None,
@@ -148,38 +149,21 @@ pub struct World {
     has_begun: AtomicBool,
 }
 
-fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
-    items.collect::<Vec<T>>().leak()
+/// Places for so many items.
+fn room<T>(most: u32) -> Room<T> {
+    Room::of(Box::leak(Box::new_uninit_slice(most as usize)))
+}
+
+/// A machine on which nothing runs, for looking at its tables.
+pub fn with_machine<R>(config: Config, f: impl FnOnce(Host, &'static Records<Host>) -> R) -> R {
+    let world = World::new(config, 0, vec![]);
+    f(Host(world), &world.records)
 }
 
 /// Runs processes until all of them have ended; threads that they make do what `bodies` say, by number.
 /// Checks that nothing of them is left.
 pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report {
-    let id = |cpu| CpuId::new(cpu).unwrap();
-    let waiters = leaked((0..config.threads).map(|_| Waiter::new()));
-    let world: &'static World = Box::leak(Box::new(World {
-        cpus: (0..config.cpus)
-            .map(|cpu| Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu)))
-            .collect(),
-        idle: IdleSet::new(),
-        records: Records::new(),
-        tables: Tables { park: ParkTable::new(waiters, [17, 42]), has_fast_path: config.fast_path },
-        clock: AtomicU64::new(1),
-        bodies,
-        caps: Mutex::default(),
-        ends: Mutex::default(),
-        live: AtomicUsize::new(processes.len()),
-        is_over: AtomicBool::new(false),
-        halted: AtomicUsize::new(0),
-        latch: Latch::new(config.cpus),
-        config,
-        allocations: AtomicUsize::new(0),
-        has_begun: AtomicBool::new(false),
-    }));
-    let count = config.threads;
-    let threads = leaked((0..count).map(|n| Thread::new(n, count, id(0), HostContext::new())));
-    let records = leaked((0..8).map(|_| kernel_process::Process::new(HostSpace::default())));
-    assert!(world.records.fill(threads, records));
+    let world = World::new(config, processes.len(), bodies);
     let m = Host(world);
     let mut boot = Some(processes);
     for (n, cpu) in world.cpus.iter().enumerate() {
@@ -207,6 +191,37 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
 }
 
 impl World {
+    /// A machine that has not begun, for so many processes.
+    fn new(config: Config, processes: usize, bodies: Vec<Body>) -> &'static Self {
+        let id = |cpu| CpuId::new(cpu).unwrap();
+        let world: &'static Self = Box::leak(Box::new(Self {
+            cpus: (0..config.cpus)
+                .map(|cpu| {
+                    Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu))
+                })
+                .collect(),
+            idle: IdleSet::new(),
+            records: Records::new(),
+            tables: Tables {
+                park: ParkTable::new(room(config.threads), [17, 42]),
+                has_fast_path: config.fast_path,
+            },
+            clock: AtomicU64::new(1),
+            bodies,
+            caps: Mutex::default(),
+            ends: Mutex::default(),
+            live: AtomicUsize::new(processes),
+            is_over: AtomicBool::new(false),
+            halted: AtomicUsize::new(0),
+            latch: Latch::new(config.cpus),
+            config,
+            allocations: AtomicUsize::new(0),
+            has_begun: AtomicBool::new(false),
+        }));
+        assert!(world.records.set_rooms(room(config.threads), room(config.processes)));
+        world
+    }
+
     /// A body of a context whose panic ends the run.
     pub(crate) fn guarded(
         &'static self,
@@ -245,7 +260,7 @@ impl World {
                 caps: Table::new(slots, profile.cap_slots).unwrap(),
                 service: (count > 0).then_some(service),
             };
-            let record = self.records.begin_process(new).expect("a record");
+            let record = self.records.begin_process(m, new).expect("a record");
             made.push((record, endpoints));
         }
         for (process, (record, own)) in processes.iter().zip(&made) {
@@ -318,7 +333,7 @@ impl World {
             service.calls.check_invariants().unwrap();
         }
         self.ends.lock().unwrap().push((name.as_str().to_string(), process.exit_code()));
-        process.ops.vacate();
+        self.records.vacate(process);
         if self.live.fetch_sub(1, SeqCst) == 1 {
             self.is_over.store(true, SeqCst);
         }

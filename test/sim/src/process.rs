@@ -68,7 +68,7 @@ impl<P: Policy + 'static> Sim<P> {
     fn begin_process(self, number: u32) -> Option<&'static Process<Self>> {
         let serves = number.checked_sub(FIRST_SERVING).map(|service| service as usize);
         let calls = serves.map_or(0, |service| self.with(|w| w.offers[service].calls));
-        let room = self.0.records.threads().len() as u32;
+        let room = self.with(|w| w.threads.len() as u32);
         let profile = Profile {
             cap_slots: CAP_SLOTS,
             threads: room,
@@ -83,14 +83,17 @@ impl<P: Policy + 'static> Sim<P> {
         let made = serves.map(|_| self.must("making a service", Service::new(limits, 1)));
         let (service, endpoints) = made.unzip();
         let slots = vec![Slot::UNUSED; CAP_SLOTS as usize];
-        let process = self.0.records.begin_process(NewProcess {
-            name: Name::new("simulated"),
-            profile,
-            weight: Weight::DEFAULT,
-            is_essential: false,
-            caps: self.must("making a table", Table::new(slots, CAP_SLOTS)),
-            service,
-        })?;
+        let process = self.0.records.begin_process(
+            self,
+            NewProcess {
+                name: Name::new("simulated"),
+                profile,
+                weight: Weight::DEFAULT,
+                is_essential: false,
+                caps: self.must("making a table", Table::new(slots, CAP_SLOTS)),
+                service,
+            },
+        )?;
         let key = process.key();
         let of =
             endpoints.map(|keys: Vec<EndpointKey>| FacetOf { process: key, endpoint: keys[0] });
