@@ -1,10 +1,12 @@
 //! Taking a record, and making one where none is free.
 
 use crate::machine::Machine;
-use crate::process::{NewProcess, Process};
+use crate::process::{BeginError, NewProcess, Process};
 use crate::records::Records;
 use crate::thread::Thread;
 use abi_sync::atomic::Ordering;
+use alloc::vec::Vec;
+use core_endpoint::EndpointKey;
 use core_sched::CpuId;
 
 impl<M: Machine> Records<M> {
@@ -26,15 +28,28 @@ impl<M: Machine> Records<M> {
         self.threads.grow(|_| Thread::new(slot, home, m.new_context())).ok()
     }
 
-    /// Makes a free record, or a new one, a process without memory or threads; `None` without memory or places.
-    pub fn begin_process(&self, m: M, new: NewProcess<M>) -> Option<&'static Process<M>> {
+    /// Makes a free record, or a new one, a process without memory or threads; with the endpoints it serves.
+    pub fn begin_process(
+        &self,
+        m: M,
+        new: NewProcess,
+    ) -> Result<(&'static Process<M>, Vec<EndpointKey>), BeginError> {
         let identity = self.next_identity.fetch_add(1, Ordering::Relaxed);
-        let (slot, process) = self.take_process(m)?;
-        if !process.ops.begin(slot, identity, new.profile.sleep_waiters) {
+        let (slot, process) = self.take_process(m).ok_or(BeginError::Records)?;
+        if !process.ops.begin(slot, identity, &new.profile) {
             m.defect("a free process record is in use");
         }
-        process.begin(new);
-        Some(process)
+        match process.begin(new) {
+            Ok(endpoints) => Ok((process, endpoints)),
+            Err(error) => {
+                let is_zero = self.vacate(process);
+                debug_assert!(
+                    is_zero,
+                    "a process that did not begin has an account that is not zero"
+                );
+                Err(BeginError::Memory(error))
+            }
+        }
     }
 
     /// Takes a free process record, a new one if there is none, and its position.
@@ -54,12 +69,14 @@ impl<M: Machine> Records<M> {
         Some((slot, self.processes.grow(|_| Process::new(m.new_space())).ok()?))
     }
 
-    /// Gives the record of a process back of which nothing is left.
-    pub fn vacate(&self, process: &'static Process<M>) {
+    /// Gives the record of a process back of which nothing is left; whether its account was zero.
+    #[must_use = "an account that is not zero is a leak"]
+    pub fn vacate(&self, process: &'static Process<M>) -> bool {
         let slot = process.slot();
-        process.ops.vacate();
+        let is_zero = process.ops.vacate();
         let mut first = self.free_processes.lock();
         process.next.store(*first, Ordering::Relaxed);
         *first = slot;
+        is_zero
     }
 }

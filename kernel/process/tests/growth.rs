@@ -1,21 +1,19 @@
 //! The tables of threads and processes grow as far as they are used, give nothing back, and use everything again.
 
 use abi_types::{Opcode, Sqe, Status};
-use core_cap::{Slot, Table};
 use core_manifest::{Name, Profile};
 use core_sched_policy::Weight;
-use kernel_process::NewProcess;
+use kernel_process::{BeginError, NewProcess};
 use std::collections::HashSet;
-use test_machine::{Config, Host, Process, User, run, with_machine};
+use test_machine::{Config, Process, User, run, with_machine};
 
-fn new_process() -> NewProcess<Host> {
+fn new_process() -> NewProcess {
     NewProcess {
         name: Name::new("grown"),
-        profile: Profile::NONE,
+        profile: Profile { cap_slots: 1, kernel_bytes: 1 << 12, ..Profile::NONE },
         weight: Weight::DEFAULT,
         is_essential: false,
-        caps: Table::new(vec![Slot::UNUSED], 1).unwrap(),
-        service: None,
+        endpoints: 0,
     }
 }
 
@@ -52,8 +50,8 @@ fn process_records_grow_to_the_last_place_and_are_used_again() {
         let mut keys = HashSet::new();
         for round in 0..3 {
             let begin = || records.begin_process(m, new_process());
-            let made: Vec<_> = (0..MOST).map(|_| begin().expect("a place")).collect();
-            assert!(begin().is_none(), "every place is taken");
+            let made: Vec<_> = (0..MOST).map(|_| begin().expect("a place").0).collect();
+            assert!(matches!(begin(), Err(BeginError::Records)), "every place is taken");
             for process in &made {
                 assert!(
                     keys.insert((process.slot(), process.key().generation)),
@@ -62,7 +60,9 @@ fn process_records_grow_to_the_last_place_and_are_used_again() {
                 assert!(std::ptr::eq(records.process(process.slot()).unwrap(), *process));
             }
             assert_eq!(records.processes().len(), MOST as usize, "in round {round}");
-            made.into_iter().for_each(|process| records.vacate(process));
+            for process in made {
+                assert!(records.vacate(process), "its account is not zero");
+            }
         }
     });
 }

@@ -13,11 +13,13 @@ use core::sync::atomic::AtomicU64;
 use core_cmdline::Options;
 use core_sched::CpuId;
 use kernel_arch::cpu::{self, PerCpu};
+use kernel_arch::time;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
 use kernel_mm::room;
 use kernel_ops::machine::{CpuPart, Tables};
 use kernel_process::Records;
+use smp_lock::Watch;
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
 use smp_timer::Deadlines;
@@ -52,6 +54,13 @@ impl CpuPart for CpuOwn {
     }
 }
 
+/// Who holds locks, and for how long. Reading the clock at each would make every section of a checked kernel
+/// longer than it is.
+static WATCH: Watch = Watch {
+    cpu: || Some(cpu::this().index() as usize),
+    ticks: if cfg!(measure) { time::ticks } else { || 0 },
+};
+
 /// CPUs, by number.
 static CPUS: OnceSlice<Cpu> = OnceSlice::new();
 /// Threads and processes.
@@ -83,7 +92,7 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
         defect("the system's tables are made twice");
     }
     RINGS.call_once(|| rings);
-    smp_lock::watch(|| Some(cpu::this().index() as usize));
+    smp_lock::watch(&WATCH);
     Ok(())
 }
 

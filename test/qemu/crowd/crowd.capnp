@@ -5,7 +5,8 @@ using Boot = import "/schema/manifest.capnp";
 
 const manifest :Boot.Manifest = (processes = [
   (name = "crowd", binary = "crowd.elf", essential = true,
-    profile = (threads = 2600, kernelStackPages = 90000, capSlots = 2700, frames = 100000, ringEntries = 4), grants = [
+    profile = (threads = 2600, kernelStackPages = 90000, capSlots = 2700, frames = 100000, kernelBytes = 16777216,
+      ringEntries = 4), grants = [
     (name = "console", console = void),
     (name = "records", records = void),
     (name = "timer", timer = void),

@@ -40,6 +40,11 @@ impl Timers {
         Ok(Self(ManuallyDrop::new(try_collect((0..count).map(|_| Timer::new()))?)))
     }
 
+    /// Bytes of memory that so many take.
+    pub const fn bytes(count: u32) -> usize {
+        count as usize * size_of::<Timer>()
+    }
+
     /// The timer of that number.
     #[inline]
     pub fn get(&self, number: u32) -> Option<Pinned<'_>> {
