@@ -20,8 +20,8 @@ pub const INTERRUPT_STACK_PAGES: u64 = 8;
 
 /// Addresses set aside for each stack: the largest stack and its guard, rounded up.
 const SLOT_PAGES: u64 = 64;
-/// How many stacks there can be.
-const SLOTS: usize = 16 * 1024;
+/// How many stacks there can be: as many as threads, and those of CPUs.
+const SLOTS: usize = 65 * 1024;
 
 static TAKEN: TicketLock<Slots> = TicketLock::with_class(LockClass::StackSlots, [0; SLOTS / 64]);
 /// Stacks of [`STACK_PAGES`] that are mapped and in no use. Every CPU may have cached where they lead,

@@ -128,7 +128,7 @@ pub trait Machine:
 /// What all rings share.
 pub struct Tables {
     /// Threads that wait at addresses.
-    pub park: ParkTable<'static, PARK_BUCKETS>,
+    pub park: ParkTable<PARK_BUCKETS>,
     /// Whether IPC may take its fast path.
     pub has_fast_path: bool,
     /// Console output of processes.

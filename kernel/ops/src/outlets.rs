@@ -4,7 +4,7 @@
 
 use crate::party::Party;
 use alloc::boxed::Box;
-use core_fallible::{OutOfMemory, try_collect};
+use core_fallible::OutOfMemory;
 use core_ledger::{Charge, KernelBytes};
 use core_output::{Admitted, Left, Outlet, Outlets, RING_BYTES};
 use smp_lock::{Guard, LockClass, TicketLock};
@@ -32,7 +32,7 @@ impl AsMut<[u8]> for Bytes {
 }
 
 /// What a process pays for its ring.
-pub const OUTPUT_BYTES: usize = RING_BYTES + Outlet::<Party, Bytes>::WAITING_BYTES;
+pub const OUTPUT_BYTES: usize = RING_BYTES + Outlet::<Party, Bytes>::OWN_BYTES;
 
 pub(crate) type Rings = Outlets<Party, Bytes>;
 
@@ -47,8 +47,7 @@ pub struct Outputs {
 impl Outputs {
     /// Places for the rings of so many processes.
     pub fn new(processes: usize) -> Result<Self, OutOfMemory> {
-        let places = try_collect((0..processes).map(|_| None))?;
-        let rings = TicketLock::with_class(LockClass::Endpoint, Outlets::new(places));
+        let rings = TicketLock::with_class(LockClass::Endpoint, Outlets::new(processes)?);
         Ok(Self { rings, timer: Timers::new(1)? })
     }
 

@@ -72,6 +72,14 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn records(self) -> &'static Records<Self>;
     /// How a thread starts, if those are places that user mode has.
     fn user_start(self, start: Start) -> Result<Self::UserStart, BadStart>;
+    /// The context of a record without a thread.
+    fn new_context(self) -> Self::Context;
+    /// The memory of a record without a process.
+    fn new_space(self) -> Self::Space;
+    /// Whether a table may be made larger now; what a test machine denies for want of memory.
+    fn may_grow(self) -> bool {
+        true
+    }
     /// A stack for a new thread.
     fn new_stack(self) -> Result<Stack<Self>, OutOfMemory>;
     /// Memory for a ring laid out as `block`, mapped at `address` of a process and paid for by its account. May

@@ -151,7 +151,7 @@ fn prepare<M: Machine>(
             return Err(error);
         }
     };
-    let Some(thread) = m.records().take_thread() else {
+    let Some(thread) = m.records().take_thread(m) else {
         process.give_ring(m, parts.ring);
         return Err(SpawnError::Memory);
     };
@@ -208,7 +208,7 @@ fn renew_node<M: Machine>(m: M, thread: &'static Thread<M>, weight: Weight) {
 /// own. Each once, before there are processes.
 pub fn spawn_worker<M: Machine>(m: M, worker: Worker) -> Result<(), OutOfMemory> {
     let stack = m.new_stack()?;
-    let thread = m.records().take_thread().ok_or(OutOfMemory)?;
+    let thread = m.records().take_thread(m).ok_or(OutOfMemory)?;
     if thread.state.create().is_err() {
         m.defect("a free thread record is in use");
     }

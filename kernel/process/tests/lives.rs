@@ -141,10 +141,10 @@ fn no_thread_is_made_without_a_record_and_its_ring_is_kept_for_the_next() {
     let config = Config { threads: 3, ..Config::default() };
     let report = run_one(config, main, bodies);
     assert_eq!(ended_with(&report), [("main", 0)]);
-    // A stack and a ring for the only one; a stack for each that was refused, and a ring for the first of them.
+    // A stack, a ring and a record for the only one; a stack for each that was refused, and a ring for the first of them.
     assert_eq!(
         report.allocations,
-        2 + 20 + 1 + 1,
+        3 + 20 + 1 + 1,
         "the ring of a thread that was refused was lost"
     );
 }

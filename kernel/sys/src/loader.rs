@@ -146,7 +146,7 @@ fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
         is_essential: from.is_essential,
         endpoints: serves,
     };
-    let begun = RECORDS.begin_process(new);
+    let begun = RECORDS.begin_process(Kernel, new);
     let (process, endpoints) = begun.map_err(|error| Refusal::Begin(name, error))?;
     process.ops.space.create(&process.ops.ledger).map_err(|error| Refusal::Memory(name, error))?;
     Ok(Made { process, endpoints })

@@ -70,7 +70,7 @@ pub(crate) fn process_reaped(process: &'static Process) {
     };
     let cpu_time_us = process.cpu_time_ns() / 1_000;
     ACCOUNTS_CLOSED.fetch_add(1, Ordering::Relaxed);
-    if !process.ops.vacate() {
+    if !RECORDS.vacate(process) {
         account_is_not_zero();
     }
     if let Some(watcher) = WATCHER.get() {

@@ -358,6 +358,14 @@ impl kernel_process::Machine for Kernel {
         Ok(user)
     }
 
+    fn new_context(self) -> UserContext {
+        UserContext::new()
+    }
+
+    fn new_space(self) -> AddressSpace {
+        AddressSpace::new()
+    }
+
     fn new_stack(self) -> Result<KernelStack, OutOfMemory> {
         KernelStack::for_thread()
     }

@@ -75,6 +75,11 @@ impl Host {
         self.0.clock.load(SeqCst)
     }
 
+    /// Thread records that there are.
+    pub fn records_made(self) -> usize {
+        self.0.records.threads().len()
+    }
+
     /// The name of whichever thread is in a record.
     pub fn name_of_thread(self, slot: u32) -> ThreadKey {
         self.0.records.thread(slot).expect("a record").key()
@@ -329,6 +334,18 @@ impl kernel_process::Machine for Host {
 
     fn records(self) -> &'static Records<Self> {
         &self.0.records
+    }
+
+    fn new_context(self) -> HostContext {
+        HostContext::new()
+    }
+
+    fn new_space(self) -> HostSpace {
+        HostSpace::default()
+    }
+
+    fn may_grow(self) -> bool {
+        self.0.allocate().is_ok()
     }
 
     fn user_start(self, start: Start) -> Result<UserStart, BadStart> {

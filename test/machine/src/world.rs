@@ -3,8 +3,8 @@
 use crate::latch::Latch;
 use crate::machine::{Host, NOT_ARMED, Own, UserStart};
 use crate::objects::HostObject;
-use crate::space::HostSpace;
 use crate::user::User;
+use abi_sync::Room;
 use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use abi_types::CapSlot;
 use core_cap::Cap;
@@ -12,7 +12,6 @@ use core_endpoint::EndpointKey;
 use core_fallible::OutOfMemory;
 use core_ledger::Line;
 use core_manifest::{Name, Profile};
-use core_park::Waiter;
 use core_sched::CpuId;
 use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
@@ -20,11 +19,10 @@ use kernel_ops::capability::{FacetOf, Object};
 use kernel_ops::machine::{CpuPart, Defect, Tables};
 use kernel_ops::outlets::Outputs;
 use kernel_process::machine::Worker;
-use kernel_process::{NewProcess, Records, Thread, spawn};
+use kernel_process::{NewProcess, Records, spawn};
 use smp_ipi::IdleSet;
 use smp_park::ParkTable;
 use smp_ring::Context as _;
-use smp_ring_testing::HostContext;
 use smp_rq::RunQueue;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
@@ -39,8 +37,10 @@ pub struct Config {
     pub cpus: usize,
     /// The policy of their queues.
     pub policy: PolicyKind,
-    /// Thread records, beside the drain's.
+    /// Thread records there can be, beside the drain's.
     pub threads: u32,
+    /// Process records there can be.
+    pub processes: u32,
     /// Whether IPC may take its fast path.
     pub fast_path: bool,
     /// By then a run is over, or will never be.
@@ -59,6 +59,7 @@ impl Default for Config {
             cpus: 1,
             policy: PolicyKind::Eevdf,
             threads: 32,
+            processes: 8,
             fast_path: true,
             patience_ns: 1_000_000_000_000,
             defect: None,
@@ -137,9 +138,6 @@ pub struct Report {
     pub console: Vec<u8>,
 }
 
-/// Processes there can be.
-const PROCESSES: usize = 8;
-
 /// What the console is connected with.
 #[derive(Debug, Default)]
 pub(crate) struct Paper {
@@ -171,45 +169,21 @@ pub struct World {
     has_begun: AtomicBool,
 }
 
-fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
-    items.collect::<Vec<T>>().leak()
+/// Places for so many items.
+fn room<T>(most: u32) -> Room<T> {
+    Room::of(Box::leak(Box::new_uninit_slice(most as usize)))
+}
+
+/// A machine on which nothing runs, for looking at its tables.
+pub fn with_machine<R>(config: Config, f: impl FnOnce(Host, &'static Records<Host>) -> R) -> R {
+    let world = World::new(config, 0, vec![]);
+    f(Host(world), &world.records)
 }
 
 /// Runs processes until all of them have ended; threads that they make do what `bodies` say, by number.
 /// Checks that nothing of them is left.
 pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report {
-    let id = |cpu| CpuId::new(cpu).unwrap();
-    let count = config.threads + 1;
-    let waiters = leaked((0..count).map(|_| Waiter::new()));
-    let world: &'static World = Box::leak(Box::new(World {
-        cpus: (0..config.cpus)
-            .map(|cpu| Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu)))
-            .collect(),
-        idle: IdleSet::new(),
-        records: Records::new(),
-        tables: Tables {
-            park: ParkTable::new(waiters, [17, 42]),
-            has_fast_path: config.fast_path,
-            outputs: Outputs::new(PROCESSES).unwrap(),
-        },
-        clock: AtomicU64::new(1),
-        console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),
-        bodies,
-        caps: Mutex::default(),
-        ends: Mutex::default(),
-        live: AtomicUsize::new(processes.len()),
-        is_over: AtomicBool::new(false),
-        halted: AtomicUsize::new(0),
-        latch: Latch::new(config.cpus),
-        in_kernel: (0..=config.threads).map(|_| AtomicBool::new(false)).collect(),
-        config,
-        allocations: AtomicUsize::new(0),
-        has_begun: AtomicBool::new(false),
-    }));
-    let threads = leaked((0..count).map(|n| Thread::new(n, count, id(0), HostContext::new())));
-    let records =
-        leaked((0..PROCESSES).map(|_| kernel_process::Process::new(HostSpace::default())));
-    assert!(world.records.fill(threads, records));
+    let world = World::new(config, processes.len(), bodies);
     let m = Host(world);
     let mut boot = Some(processes);
     for (n, cpu) in world.cpus.iter().enumerate() {
@@ -239,6 +213,41 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
 }
 
 impl World {
+    /// A machine that has not begun, for so many processes.
+    fn new(config: Config, processes: usize, bodies: Vec<Body>) -> &'static Self {
+        let id = |cpu| CpuId::new(cpu).unwrap();
+        let threads = config.threads + 1;
+        let world: &'static Self = Box::leak(Box::new(Self {
+            cpus: (0..config.cpus)
+                .map(|cpu| {
+                    Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu))
+                })
+                .collect(),
+            idle: IdleSet::new(),
+            records: Records::new(),
+            tables: Tables {
+                park: ParkTable::new(room(threads), [17, 42]),
+                has_fast_path: config.fast_path,
+                outputs: Outputs::new(config.processes as usize).unwrap(),
+            },
+            clock: AtomicU64::new(1),
+            console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),
+            bodies,
+            caps: Mutex::default(),
+            ends: Mutex::default(),
+            live: AtomicUsize::new(processes),
+            is_over: AtomicBool::new(false),
+            halted: AtomicUsize::new(0),
+            latch: Latch::new(config.cpus),
+            in_kernel: (0..threads).map(|_| AtomicBool::new(false)).collect(),
+            config,
+            allocations: AtomicUsize::new(0),
+            has_begun: AtomicBool::new(false),
+        }));
+        assert!(world.records.set_rooms(room(threads), room(config.processes)));
+        world
+    }
+
     /// A body of a context whose panic ends the run.
     pub(crate) fn guarded(
         &'static self,
@@ -269,7 +278,7 @@ impl World {
                 is_essential: false,
                 endpoints: count,
             };
-            let made_of = self.records.begin_process(new);
+            let made_of = self.records.begin_process(m, new);
             let (record, endpoints) = made_of.expect("a record, and memory");
             record.ops.space.create(&record.ops.ledger);
             made.push((record, endpoints));
@@ -348,7 +357,7 @@ impl World {
         }
         self.ends.lock().unwrap().push((name.as_str().to_string(), process.exit_code()));
         let lines = Line::ALL.map(|line| (line, process.ops.ledger.reading(line).used));
-        assert!(process.ops.vacate(), "the account of {process:?} is not zero: {lines:?}");
+        assert!(self.records.vacate(process), "the account of {process:?} is not zero: {lines:?}");
         if self.live.fetch_sub(1, SeqCst) == 1 {
             self.is_over.store(true, SeqCst);
         }

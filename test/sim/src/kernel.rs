@@ -107,6 +107,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Err(BadStart::Entry)
     }
 
+    fn new_context(self) -> CoroutineContext {
+        CoroutineContext::new()
+    }
+
+    fn new_space(self) -> HostSpace<Ring> {
+        HostSpace::default()
+    }
+
     fn new_stack(self) -> Result<CoroutineStack, OutOfMemory> {
         CoroutineStack::new().ok_or(OutOfMemory)
     }
@@ -151,7 +159,7 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
 
     fn process_reaped(self, process: &'static Process<Self>) {
         self.check_reaped(process);
-        if !process.ops.vacate() {
+        if !self.0.records.vacate(process) {
             self.fail(Rule::Invariant, format!("the account of {process:?} is not zero"));
         }
     }

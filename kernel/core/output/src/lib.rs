@@ -16,7 +16,9 @@ extern crate alloc;
 
 mod outlet;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core_fallible::{OutOfMemory, try_collect};
 pub use outlet::Outlet;
 
 /// Bytes of a process that wait for the console at most: as many as the console takes in sixteen turns, and a page.
@@ -61,7 +63,7 @@ pub struct Admitted<P> {
 #[must_use = "a process whose output is on its way is not gone"]
 pub enum Left<P, S> {
     /// Nothing of it is on its way any more; its ring, if it had one.
-    Drained(Option<Outlet<P, S>>),
+    Drained(Option<Box<Outlet<P, S>>>),
     /// There is. [`Outlets::sent`] says when it is gone.
     Later,
 }
@@ -69,9 +71,10 @@ pub enum Left<P, S> {
 /// The rings of all processes, by position, and the turn.
 #[derive(Debug)]
 pub struct Outlets<P, S> {
-    outlets: Vec<Option<Outlet<P, S>>>,
-    /// Those that have bytes.
+    outlets: Vec<Option<Box<Outlet<P, S>>>>,
+    /// Those that have bytes: how many, and a bit for each place.
     busy: usize,
+    busy_bits: Vec<u64>,
     /// Whose turn it is or was, and how many bytes of it have gone out.
     turn: usize,
     used: usize,
@@ -82,18 +85,51 @@ pub struct Outlets<P, S> {
 }
 
 impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlets<P, S> {
-    /// Places for as many processes as `places` has, which are empty.
-    pub fn new(mut places: Vec<Option<Outlet<P, S>>>) -> Self {
-        places.iter_mut().for_each(|place| *place = None);
-        Self { outlets: places, busy: 0, turn: 0, used: 0, is_over: true, is_shut: false }
+    /// Empty places for so many processes.
+    pub fn new(processes: usize) -> Result<Self, OutOfMemory> {
+        let outlets = try_collect((0..processes).map(|_| None))?;
+        let words = processes.div_ceil(u64::BITS as usize);
+        let busy_bits = try_collect((0..words).map(|_| 0))?;
+        Ok(Self { outlets, busy: 0, busy_bits, turn: 0, used: 0, is_over: true, is_shut: false })
     }
 
     fn at(&mut self, process: usize) -> Option<&mut Outlet<P, S>> {
-        self.outlets.get_mut(process).and_then(Option::as_mut)
+        self.outlets.get_mut(process).and_then(Option::as_deref_mut)
+    }
+
+    /// A ring that had no bytes has some, or the reverse.
+    fn set_busy(&mut self, process: usize, is_busy: bool) {
+        let bits = u64::BITS as usize;
+        let Some(word) = self.busy_bits.get_mut(process / bits) else { return };
+        let bit = 1 << (process % bits);
+        if is_busy {
+            *word |= bit;
+            self.busy += 1;
+        } else {
+            *word &= !bit;
+            self.busy -= 1;
+        }
+    }
+
+    /// The first place from `from` on that has bytes.
+    fn busy_from(&self, from: usize) -> Option<usize> {
+        let bits = u64::BITS as usize;
+        let mut mask = u64::MAX << (from % bits);
+        for (number, word) in self.busy_bits.iter().enumerate().skip(from / bits) {
+            if word & mask != 0 {
+                return Some(number * bits + (word & mask).trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
     }
 
     /// Gives a process its ring; it comes back if the process has one, or there is no such place.
-    pub fn open(&mut self, process: usize, outlet: Outlet<P, S>) -> Result<(), Outlet<P, S>> {
+    pub fn open(
+        &mut self,
+        process: usize,
+        outlet: Box<Outlet<P, S>>,
+    ) -> Result<(), Box<Outlet<P, S>>> {
         match self.outlets.get_mut(process) {
             Some(place) if place.is_none() && outlet.is_empty() => {
                 *place = Some(outlet);
@@ -115,8 +151,9 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlets<P, S> {
         let was_empty = outlet.is_empty();
         // Behind those that came before, also if it would fit.
         if !is_shut && !outlet.is_waited_for() && outlet.push(bytes) {
-            let is_busy = was_empty && !outlet.is_empty();
-            self.busy += usize::from(is_busy);
+            if was_empty && !outlet.is_empty() {
+                self.set_busy(process, true);
+            }
             return Written::Taken;
         }
         match party.map(|party| outlet.wait(party, bytes)) {
@@ -137,22 +174,15 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlets<P, S> {
         if self.busy == 0 {
             return None;
         }
-        let has_bytes =
-            |outlet: &Option<Outlet<P, S>>| outlet.as_ref().is_some_and(|o| !o.is_empty());
-        let goes_on = !self.is_over && self.outlets.get(self.turn).is_some_and(has_bytes);
+        let goes_on = !self.is_over && self.at(self.turn).is_some_and(|outlet| !outlet.is_empty());
         if !goes_on {
             // After the one that had the last turn, and round.
-            let count = self.outlets.len();
-            let from = self.turn + 1;
-            let next = (from..count).chain(0..from.min(count));
-            self.turn = next
-                .into_iter()
-                .find(|process| self.outlets.get(*process).is_some_and(has_bytes))?;
+            self.turn = self.busy_from(self.turn + 1).or_else(|| self.busy_from(0))?;
             self.used = 0;
             self.is_over = false;
         }
         let used = self.used;
-        let outlet = self.outlets.get(self.turn)?.as_ref()?;
+        let outlet = self.outlets.get(self.turn)?.as_deref()?;
         let most = if used == 0 { TURN_BYTES } else { LINE_BYTES.saturating_sub(used) };
         let into_length = into.len().min(most);
         let count = outlet.copy_to(into.get_mut(..into_length).unwrap_or_default());
@@ -169,14 +199,14 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlets<P, S> {
     /// one that has left.
     #[must_use = "a process whose last byte has gone can be given up"]
     pub fn sent(&mut self, process: usize, count: usize) -> bool {
-        let Some(outlet) = self.outlets.get_mut(process).and_then(Option::as_mut) else {
-            return false;
-        };
+        let Some(outlet) = self.at(process) else { return false };
         let was_empty = outlet.is_empty();
         let ends_a_line = outlet.drop_first(count) == Some(b'\n');
         let is_empty = outlet.is_empty();
         let is_drained = outlet.is_leaving && is_empty && !was_empty;
-        self.busy -= usize::from(is_empty && !was_empty);
+        if is_empty && !was_empty {
+            self.set_busy(process, false);
+        }
         if process == self.turn {
             self.used += count;
             self.is_over |= ends_a_line || self.used >= LINE_BYTES;
@@ -192,8 +222,9 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlets<P, S> {
         let outlet = self.at(process)?;
         let was_empty = outlet.is_empty();
         let admitted = outlet.admit()?;
-        let is_busy = was_empty && !outlet.is_empty();
-        self.busy += usize::from(is_busy);
+        if was_empty && !outlet.is_empty() {
+            self.set_busy(process, true);
+        }
         Some(admitted)
     }
 

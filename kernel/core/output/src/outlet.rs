@@ -1,8 +1,9 @@
 //! The ring of one process, and the writes that wait for room in it.
 
 use crate::{Admitted, MAX_WAITING, WRITE_BYTES};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core_fallible::{OutOfMemory, try_push};
+use core_fallible::{OutOfMemory, try_box, try_push};
 
 /// A write that waits.
 #[derive(Debug)]
@@ -25,14 +26,14 @@ pub struct Outlet<P, S> {
 }
 
 impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlet<P, S> {
-    /// The memory that [`new`](Self::new) takes for the writes that may wait.
-    pub const WAITING_BYTES: usize = MAX_WAITING * size_of::<Waiting<P>>();
+    /// The memory that [`new`](Self::new) takes, beside `bytes`.
+    pub const OWN_BYTES: usize = size_of::<Self>() + MAX_WAITING * size_of::<Waiting<P>>();
 
     /// A ring over `bytes`, with memory for the writes that may wait.
-    pub fn new(bytes: S) -> Result<Self, OutOfMemory> {
+    pub fn new(bytes: S) -> Result<Box<Self>, OutOfMemory> {
         let mut waiting = Vec::new();
         waiting.try_reserve_exact(MAX_WAITING).map_err(|_| OutOfMemory)?;
-        Ok(Self { waiting, bytes, first: 0, length: 0, is_leaving: false })
+        try_box(Self { waiting, bytes, first: 0, length: 0, is_leaving: false })
     }
 
     fn capacity(&self) -> usize {

@@ -12,7 +12,7 @@ type Rings = Outlets<u32, Vec<u8>>;
 const PROCESSES: usize = 4;
 
 fn rings(capacity: usize) -> Rings {
-    let mut rings = Rings::new((0..PROCESSES).map(|_| None).collect());
+    let mut rings = Rings::new(PROCESSES).unwrap();
     for process in 0..PROCESSES {
         rings.open(process, Outlet::new(vec![0; capacity]).unwrap()).unwrap();
     }
@@ -244,4 +244,24 @@ fn a_ring_is_opened_once_and_only_where_there_is_a_place() {
     assert!(matches!(rings.leave(PROCESSES), Left::Drained(None)));
     // A write that is longer than one may be is refused, not cut.
     assert_eq!(rings.write(0, Some(1), &[0; WRITE_BYTES + 1]), Written::TooMany);
+}
+
+/// Turns go round however far apart the places are.
+#[test]
+fn turns_go_round_over_many_places() {
+    let places = [0, 63, 64, 130, 199];
+    let mut rings = Rings::new(200).unwrap();
+    for place in places {
+        rings.open(place, Outlet::new(vec![0; 64]).unwrap()).unwrap();
+        assert_eq!(rings.write(place, None, b"a\nb\n"), Written::Taken);
+    }
+    let mut into = [0; 2];
+    let mut turns = Vec::new();
+    while let Some((process, count)) = rings.peek(&mut into) {
+        turns.push(process);
+        assert!(!rings.sent(process, count));
+    }
+    // The first turn is that of the place after the one that had it last.
+    assert_eq!(turns, [63, 64, 130, 199, 0, 63, 64, 130, 199, 0]);
+    assert!(!rings.has_output());
 }
