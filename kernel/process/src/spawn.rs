@@ -7,7 +7,7 @@ use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::{Life, Thread};
 use abi_sync::atomic::AtomicU64;
 use abi_types::{CapSlot, RingBlock};
-use core_cap::{Cap, InsertError};
+use core_cap::Cap;
 use core_fallible::OutOfMemory;
 use core_ledger::Ledger;
 use core_sched::CpuId;
@@ -34,7 +34,8 @@ impl<M: Machine> Parts<M> {
     fn allocate(m: M, process: &'static Process<M>) -> Result<Self, SpawnError> {
         let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         preemption_point(m);
-        let (ring, limit) = take_ring(m, process)?;
+        // The stack is given back in a section of its own.
+        let (ring, limit) = take_ring(m, process).inspect_err(|_| preemption_point(m))?;
         preemption_point(m);
         Ok(Self { stack, ring, limit })
     }
@@ -66,17 +67,26 @@ fn new_ring<M: Machine>(
     entries: u32,
 ) -> Result<SpareRing<M>, NoMemory> {
     let block = RingBlock::new(entries).ok_or(NoMemory::Machine)?;
-    let cells = pending(&process.ops.ledger, block.cq_entries())?;
+    let cells = pending(m, &process.ops.ledger, block.cq_entries())?;
     preemption_point(m);
     let address = Process::<M>::ring_address(number);
     let memory = m.new_ring(&process.ops.space, address, block)?;
     Ok(SpareRing { number, memory, cells })
 }
 
+/// Cells made between two preemption points: as many as fit a section of kernel code (`section`).
+const CELLS_PER_PREEMPTION_POINT: usize = 128;
+
 /// Room for that many pending operations.
-fn pending(ledger: &'static Ledger, count: u32) -> Result<Pending, NoMemory> {
+fn pending<M: Machine>(m: M, ledger: &'static Ledger, count: u32) -> Result<Pending, NoMemory> {
     let (others, words) = (count.saturating_sub(1), count.div_ceil(u64::BITS).saturating_sub(1));
-    let cells = PaidVec::of(ledger, others as usize, |_| Cell::default())?;
+    let mut cells = PaidVec::with_room(ledger, others as usize)?;
+    for number in 1..=others as usize {
+        cells.push(Cell::default())?;
+        if number.is_multiple_of(CELLS_PER_PREEMPTION_POINT) {
+            preemption_point(m);
+        }
+    }
     Ok(Cells::new(cells, PaidVec::of(ledger, words as usize, |_| AtomicU64::new(0))?))
 }
 
@@ -130,18 +140,19 @@ pub fn spawn_held<M: Machine>(
     let made = spawn(m, process, start, process.weight(), true);
     let mut caps = process.ops.caps.lock();
     let table = caps.as_mut().ok_or(SpawnError::Closed)?;
-    // The promised slot, under one lock.
-    table.abort(place);
-    let key = made?;
-    let slot = table.insert(Cap::new(Object::Other(M::handle_to(key))));
-    drop(caps);
-    slot.map_err(|error| {
-        join::handle_released(m, key);
-        match error {
-            InsertError::Full => SpawnError::Slots,
-            InsertError::Closed => SpawnError::Closed,
+    let key = match made {
+        Ok(key) => key,
+        Err(error) => {
+            table.abort(place);
+            return Err(error);
         }
-    })
+    };
+    let slot = table.fill(place, Cap::new(Object::Other(M::handle_to(key))));
+    drop(caps);
+    if slot.is_none() {
+        join::handle_released(m, key);
+    }
+    slot.ok_or(SpawnError::Closed)
 }
 
 fn prepare<M: Machine>(
