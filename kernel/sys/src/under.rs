@@ -329,7 +329,7 @@ impl kernel_ops::Machine for Kernel {
         match target {
             Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
             Target::Read => console::give_up(party),
-            Target::Call { .. } | Target::Recv { .. } | Target::Sleep | Target::Park => {
+            Target::Call { .. } | Target::Recv { .. } | Target::Sleep | Target::Park { .. } => {
                 system::defect("an operation of the rings waits for an object")
             }
         }
