@@ -6,7 +6,7 @@ use crate::machine::{Machine, Place, Stack, Worker, process_of};
 use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::{Life, Thread};
 use abi_types::{CapSlot, RingBlock};
-use core_cap::{Cap, InsertError};
+use core_cap::Cap;
 use core_fallible::OutOfMemory;
 use core_sched::CpuId;
 use core_sched_policy::{LatencyClass, Share, Weight};
@@ -31,7 +31,8 @@ impl<M: Machine> Parts<M> {
     fn allocate(m: M, process: &'static Process<M>) -> Result<Self, SpawnError> {
         let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         preemption_point(m);
-        let (ring, limit) = take_ring(m, process)?;
+        // The stack is given back in a section of its own.
+        let (ring, limit) = take_ring(m, process).inspect_err(|_| preemption_point(m))?;
         preemption_point(m);
         Ok(Self { stack, ring, limit })
     }
@@ -120,18 +121,19 @@ pub fn spawn_held<M: Machine>(
     let made = spawn(m, process, start, process.weight(), true);
     let mut caps = process.ops.caps.lock();
     let table = caps.as_mut().ok_or(SpawnError::Closed)?;
-    // The promised slot, under one lock.
-    table.abort(place);
-    let key = made?;
-    let slot = table.insert(Cap::new(Object::Other(M::handle_to(key))));
-    drop(caps);
-    slot.map_err(|error| {
-        join::handle_released(m, key);
-        match error {
-            InsertError::Full => SpawnError::Slots,
-            InsertError::Closed => SpawnError::Closed,
+    let key = match made {
+        Ok(key) => key,
+        Err(error) => {
+            table.abort(place);
+            return Err(error);
         }
-    })
+    };
+    let slot = table.fill(place, Cap::new(Object::Other(M::handle_to(key))));
+    drop(caps);
+    if slot.is_none() {
+        join::handle_released(m, key);
+    }
+    slot.ok_or(SpawnError::Closed)
 }
 
 fn prepare<M: Machine>(
