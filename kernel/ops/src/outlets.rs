@@ -82,6 +82,11 @@ impl Outputs {
         self.rings().admit(process as usize)
     }
 
+    /// A process is ending: nothing of it is let in any more.
+    pub fn stop(&self, process: u32) {
+        self.rings().stop(process as usize);
+    }
+
     /// A process without threads has ended: whether its output is out, and its ring given back. If not,
     /// [`sent`](Self::sent) says when.
     #[must_use = "a process whose output is on its way is not gone"]

@@ -36,6 +36,7 @@ pub fn close<M: Machine>(m: M, process: &'static Process<M>, code: i64) {
     if !process.close(code) {
         return;
     }
+    m.tables().outputs.stop(process.slot());
     let records = m.records();
     // A thread that closes its own process ends by itself.
     let me = Here::now(m).current().map(Thread::slot);

@@ -5,8 +5,8 @@
 
 use crate::Machine;
 use crate::kernel::{Kernel, KernelObject, Object, Process};
-use crate::shutdown;
 use crate::system::RECORDS;
+use crate::{section, shutdown};
 use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
 use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 use alloc::vec::Vec;
@@ -21,6 +21,7 @@ use core_paging::Access;
 use core_sched_policy::Weight;
 use kernel_arch::context::UserStart;
 use kernel_arch::log;
+use kernel_dispatch::preemption_point;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_push;
 use kernel_mm::space::{MAX_PAGES, SpaceError};
@@ -122,7 +123,10 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
         let name = made.process.members.lock().name;
         let spawned = spawn(Kernel, made.process, start, made.process.weight(), false);
         spawned.map_err(|error| Refusal::Thread(name, error))?;
+        preemption_point(Kernel);
         log!("start", "process {} \"{}\"", made.process.slot(), name.as_str());
+        // What a person is told does not count.
+        section::begin();
     }
     Ok(())
 }

@@ -6,59 +6,14 @@
 //! boots that differ in the number of calls alone miss the same: so no call is charged for a nanosecond
 //! that it did not take. Decided in ADR 226.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+mod boot;
 
-use abi_report::Exit;
-use qemu_command::{Lane, Machine, Media, Serial};
+use boot::boot;
+use qemu_command::Lane;
 
 /// The processes, all of which end.
 const PROCESSES: [&str; 7] =
     ["server", "caller", "computer", "sleeper", "yielder", "leaver", "watch"];
-
-fn input(variable: &str) -> PathBuf {
-    PathBuf::from(std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set")))
-}
-
-/// What a boot said on the console.
-fn boot(name: &str) -> String {
-    let folder = PathBuf::from(std::env::var("TEST_TMPDIR").expect("run by bazel"));
-    let (console, records) = (folder.join(format!("{name}.log")), folder.join(name));
-    let upper = name.to_uppercase();
-    let media = Media::Direct {
-        stub: input(&format!("{upper}_STUB")),
-        bundle: input(&format!("{upper}_BUNDLE")),
-    };
-    let mut machine = Machine::new(media);
-    machine.lane = Lane::Deterministic;
-    machine.append = "exit=debug".into();
-    machine.exit_port = true;
-    machine.serial = Serial::Files { console: console.clone(), records };
-    let mut child = Command::new("/usr/bin/qemu-system-x86_64")
-        .args(machine.arguments().expect("a valid machine"))
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("qemu starts");
-    // A guard against a guest that hangs; nothing is timed.
-    let guard = Duration::from_secs(120);
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("qemu can be waited for") {
-            break status.code();
-        }
-        if started.elapsed() > guard {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    let console = std::fs::read(&console).unwrap_or_default();
-    let console = String::from_utf8_lossy(&console).into_owned();
-    assert_eq!(status, Some(Exit::Pass.qemu_status()), "{name}: {console}");
-    console
-}
 
 /// The number before `unit` in the line that has `words`.
 fn number(console: &str, words: &str, unit: &str) -> i64 {
@@ -113,7 +68,8 @@ const BOOT_NS: std::ops::Range<i64> = 12_000_000..14_500_000;
 
 #[test]
 fn all_time_is_somebodys() {
-    let (few, many) = (Account::of(&boot("few")), Account::of(&boot("many")));
+    let account = |name| Account::of(&boot(name, Lane::Deterministic, 1));
+    let (few, many) = (account("few"), account("many"));
     println!("few calls:  {few:?}, missing {}", few.missing());
     println!("many calls: {many:?}, missing {}", many.missing());
     for account in [&few, &many] {

@@ -7,9 +7,11 @@
 
 use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::caller::call;
-use capos_rt::io::status_of;
+use capos_rt::io::{Io, status_of};
+use capos_rt::park::{park, unpark};
 use capos_rt::{Env, Error, exit, now_ns, println};
-use schema::{system_info, thread_control, thread_spawner, timer};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use schema::{park_space, system_info, thread_control, thread_spawner, timer};
 use test_bare::program::{Sibling, work};
 use test_bare::raw::{By, Child, Run};
 
@@ -26,6 +28,9 @@ fn main(env: &'static Env) -> Result<(), Error> {
     let has = |name| env.caps.named(name);
     if let Some(requests) = has("serve") {
         return serve(env, requests);
+    }
+    if let Some(number) = has("mix") {
+        return mix(env, number);
     }
     if let Some(number) = has("calls") {
         return make_calls(env, number);
@@ -81,19 +86,96 @@ fn serve(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
     exit(0)
 }
 
-/// Makes as many calls as the badge of its facet says, which the server tells it, and ends the server.
-fn make_calls(env: &'static Env, number: CapSlot) -> Result<(), Error> {
+/// One call of the server, which says `expected` again.
+fn call_once(env: &Env, sqe: Sqe, expected: u64) -> Result<(), Error> {
+    let mut words = [0; 16];
+    let cqe = env.io.run(sqe, &[expected], &mut words)?;
+    if (status_of(&cqe), words[0]) == (Status::Ok, expected) {
+        Ok(())
+    } else {
+        Err(status_of(&cqe).into())
+    }
+}
+
+/// How many rounds there are: the badge of its facet, which the server tells it.
+fn rounds(env: &Env, number: CapSlot) -> Result<u64, Error> {
     let mut words = [0; 16];
     let cqe = env.io.run(call(number, 0, 0), &[], &mut words)?;
-    if status_of(&cqe) != Status::Ok {
-        return Err(status_of(&cqe).into());
+    if status_of(&cqe) == Status::Ok { Ok(words[0]) } else { Err(status_of(&cqe).into()) }
+}
+
+/// Makes as many calls as the badge of its facet says, and ends the server.
+fn make_calls(env: &'static Env, number: CapSlot) -> Result<(), Error> {
+    let mut words = [0; 16];
+    for expected in 1..=rounds(env, number)? {
+        call_once(env, call(number, 0, 8), expected)?;
     }
-    for expected in 1..=words[0] {
-        let cqe = env.io.run(call(number, 0, 8), &[expected], &mut words)?;
-        if (status_of(&cqe), words[0]) != (Status::Ok, expected) {
-            return Err(status_of(&cqe).into());
+    let _ = env.io.run(call(number, END, 0), &[], &mut words)?;
+    Ok(())
+}
+
+/// What is said to the sibling that parks, and its answer; [`STOP`] ends it.
+static PING: AtomicU32 = AtomicU32::new(0);
+static PONG: AtomicU32 = AtomicU32::new(0);
+const STOP: u32 = u32::MAX;
+
+/// The park space, for the sibling.
+static PARK: AtomicU64 = AtomicU64::new(0);
+
+/// Parks until `word` has another value than `old`; the new one.
+fn await_change(io: &Io, word: &AtomicU32, old: u32) -> u32 {
+    let space = CapSlot::from_bits(PARK.load(Ordering::Relaxed));
+    loop {
+        let now = word.load(Ordering::Acquire);
+        if now != old {
+            return now;
+        }
+        if park(io, space, word, old, 1_000_000_000).is_err() {
+            exit(2);
         }
     }
+}
+
+fn say(io: &Io, word: &AtomicU32, value: u32) {
+    word.store(value, Ordering::Release);
+    if unpark(io, CapSlot::from_bits(PARK.load(Ordering::Relaxed)), word, 1).is_err() {
+        exit(3);
+    }
+}
+
+fn answer_pings(child: &Child) -> i64 {
+    let mut last = 0;
+    loop {
+        last = await_change(&child.io, &PING, last);
+        say(&child.io, &PONG, last);
+        if last == STOP {
+            return 0;
+        }
+    }
+}
+
+/// Blocks, wakes, hands over, yields, arms timers that fire and timers that are cancelled: as many rounds of it
+/// as the badge of its facet says.
+fn mix(env: &'static Env, number: CapSlot) -> Result<(), Error> {
+    let by = By {
+        spawner: env.cap("spawner", thread_spawner::INTERFACE_ID)?,
+        control: env.cap("control", thread_control::INTERFACE_ID)?,
+    };
+    let mut timer = timer::Client::new(env.io.caller(), env.cap("timer", timer::INTERFACE_ID)?);
+    PARK.store(env.cap("park", park_space::INTERFACE_ID)?.to_bits(), Ordering::Relaxed);
+    let run = Run { main: answer_pings, argument: 0, fs_base: 0 };
+    SIBLINGS[0].start(&env.io, by, run)?;
+    let mut words = [0; 16];
+    for round in 1..=rounds(env, number)? {
+        call_once(env, call(number, 0, 8), round)?;
+        let deadline = Sqe { arg: now_ns() + 1_000_000_000, ..call(number, 0, 8) };
+        call_once(env, deadline, round)?;
+        timer.sleep(20_000)?;
+        say(&env.io, &PING, round as u32);
+        await_change(&env.io, &PONG, round as u32 - 1);
+        env.io.yield_now()?;
+    }
+    say(&env.io, &PING, STOP);
     let _ = env.io.run(call(number, END, 0), &[], &mut words)?;
     Ok(())
 }

@@ -3,8 +3,6 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use abi_report::Exit;
 use qemu_command::{Lane, Machine, Media, Serial};
@@ -36,25 +34,7 @@ fn boot(name: &str, lane: Lane, cpus: u32) -> (String, Option<i32>) {
     };
     machine.exit_port = true;
     machine.serial = Serial::Files { console: console.clone(), records };
-    let mut child = Command::new("/usr/bin/qemu-system-x86_64")
-        .args(machine.arguments().expect("a valid machine"))
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("qemu starts");
-    // A guard against a guest that hangs; nothing is timed.
-    let guard = Duration::from_secs(200);
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("qemu can be waited for") {
-            break status.code();
-        }
-        if started.elapsed() > guard {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let status = test_boot::run(&machine);
     let console = std::fs::read(&console).unwrap_or_default();
     (String::from_utf8_lossy(&console).into_owned(), status)
 }

@@ -150,7 +150,8 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlets<P, S> {
         let Some(outlet) = self.at(process) else { return Written::NotOpen };
         let was_empty = outlet.is_empty();
         // Behind those that came before, also if it would fit.
-        if !is_shut && !outlet.is_waited_for() && outlet.push(bytes) {
+        let takes = !is_shut && !outlet.is_stopped && !outlet.is_waited_for();
+        if takes && outlet.push(bytes) {
             if was_empty && !outlet.is_empty() {
                 self.set_busy(process, true);
             }
@@ -220,12 +221,23 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlets<P, S> {
             return None;
         }
         let outlet = self.at(process)?;
+        if outlet.is_stopped {
+            return None;
+        }
         let was_empty = outlet.is_empty();
         let admitted = outlet.admit()?;
         if was_empty && !outlet.is_empty() {
             self.set_busy(process, true);
         }
         Some(admitted)
+    }
+
+    /// A process is ending: what waits is not let in any more, nor is anything else. Those that wait are given up one
+    /// by one; a later one that was let in between would be the output of a program that skipped a line.
+    pub fn stop(&mut self, process: usize) {
+        if let Some(outlet) = self.at(process) {
+            outlet.is_stopped = true;
+        }
     }
 
     /// A process without threads has ended. If its output is still on its way, it stays.

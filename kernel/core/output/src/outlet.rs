@@ -21,6 +21,8 @@ pub struct Outlet<P, S> {
     bytes: S,
     first: usize,
     length: usize,
+    /// Its process is ending: nothing is taken any more.
+    pub(crate) is_stopped: bool,
     /// Its process has ended.
     pub(crate) is_leaving: bool,
 }
@@ -33,7 +35,7 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlet<P, S> {
     pub fn new(bytes: S) -> Result<Box<Self>, OutOfMemory> {
         let mut waiting = Vec::new();
         waiting.try_reserve_exact(MAX_WAITING).map_err(|_| OutOfMemory)?;
-        try_box(Self { waiting, bytes, first: 0, length: 0, is_leaving: false })
+        try_box(Self { waiting, bytes, first: 0, length: 0, is_stopped: false, is_leaving: false })
     }
 
     fn capacity(&self) -> usize {

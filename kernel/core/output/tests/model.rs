@@ -24,6 +24,7 @@ fn rings(capacity: usize) -> Rings {
 struct Model {
     inside: VecDeque<u8>,
     waiting: VecDeque<(u32, Vec<u8>)>,
+    is_stopped: bool,
     is_leaving: bool,
     is_gone: bool,
 }
@@ -48,7 +49,7 @@ impl Models {
             return Written::NotOpen;
         }
         let fits = model.inside.len() + bytes.len() <= capacity;
-        if fits && model.waiting.is_empty() && !is_shut {
+        if fits && model.waiting.is_empty() && !is_shut && !model.is_stopped {
             model.inside.extend(bytes);
             return Written::Taken;
         }
@@ -91,7 +92,8 @@ impl Models {
     fn admit(&mut self, process: usize) -> Option<Admitted<u32>> {
         let model = &mut self.of[process];
         let (_, bytes) = model.waiting.front()?;
-        if self.is_shut || model.inside.len() + bytes.len() > self.capacity {
+        let fits = model.inside.len() + bytes.len() <= self.capacity;
+        if self.is_shut || model.is_stopped || !fits {
             return None;
         }
         let (party, bytes) = model.waiting.pop_front()?;
@@ -105,6 +107,7 @@ enum Step {
     Write { process: usize, bytes: Vec<u8>, waits: bool },
     GiveUp { process: usize, which: usize },
     Drain { most: usize, of_it: usize, admits: bool },
+    Stop { process: usize },
     Leave { process: usize },
     Shut,
 }
@@ -118,6 +121,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (0..PROCESSES, 0usize..6).prop_map(|(process, which)| Step::GiveUp { process, which }),
         30 => (1usize..300, 0usize..300, any::<bool>())
             .prop_map(|(most, of_it, admits)| Step::Drain { most, of_it, admits }),
+        3 => (0..PROCESSES).prop_map(|process| Step::Stop { process }),
         3 => (0..PROCESSES).prop_map(|process| Step::Leave { process }),
         1 => Just(Step::Shut),
     ]
@@ -161,6 +165,10 @@ proptest! {
                         prop_assert_eq!(admitted, models.admit(process));
                         if admitted.is_none() { break }
                     }
+                }
+                Step::Stop { process } => {
+                    rings.stop(process);
+                    models.of[process].is_stopped = true;
                 }
                 Step::Leave { process } => {
                     // Its threads have ended, and with them what they waited for.
