@@ -40,7 +40,7 @@ pub trait Objects: Machine {
 }
 
 /// Pages of parameters between two preemption points: as for messages between threads.
-const PAGES_PER_PREEMPTION_POINT: usize = 4;
+const PAGES_PER_PREEMPTION_POINT: usize = 3;
 
 /// A call in progress, as a host sees it.
 pub struct Calling<'r, M: Machine> {
