@@ -2,7 +2,7 @@
 //! transfer of such a capability does, as a copy and as a move.
 use core_cap::{Cap, GrantEntry, Grants, Mode, Request, Slot, Table, TransferError};
 use schema::INTERFACES;
-use schema_wire::Interface;
+use schema_wire::{Interface, InterfaceTag};
 
 const TABLE: &str = include_str!("../transferability.txt");
 
@@ -41,7 +41,9 @@ fn each_entry_is_what_the_schema_says_and_what_a_transfer_does() {
             let mut table: Table<&Interface, Vec<Slot<&Interface>>> =
                 Table::new(vec![Slot::UNUSED; 2], 2).unwrap();
             let grants = Grants::new([GrantEntry::default(), GrantEntry::default()]);
-            let slot = table.insert(Cap::new(*interface)).unwrap();
+            let slot = table
+                .insert(Cap::new(*interface, InterfaceTag::of(interface.id).unwrap()))
+                .unwrap();
             let list = [Request { slot, mode }];
             let prepared = table.prepare(&list, &grants, |cap, _| cap.object.is_transferable);
             let expected =

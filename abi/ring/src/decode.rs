@@ -81,7 +81,7 @@ pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
 
 #[inline(always)]
 fn check_call(sqe: &Sqe, bounds: &Bounds) -> Result<(), Status> {
-    zero(u64::from(sqe.flags & !(OUTGOING | INCOMING)) | reserved_of(sqe))?;
+    zero(u64::from(sqe.flags & !(OUTGOING | INCOMING)) | u64::from(sqe.reserved))?;
     check_room(sqe)?;
     let limits = Limits {
         payload: bounds.params_bytes,
@@ -175,8 +175,8 @@ fn reserved(last: u64) -> u64 {
     last >> 16
 }
 
+/// The same of an SQE that is no CALL.
 #[inline]
 fn reserved_of(sqe: &Sqe) -> u64 {
-    let [a, b, c] = sqe.reserved;
-    u64::from(a | b | c)
+    u64::from(sqe.reserved) | u64::from(sqe.interface)
 }

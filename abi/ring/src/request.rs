@@ -64,6 +64,12 @@ impl Call {
         self.0.method
     }
 
+    /// The bits of the tag of the interface that the method is meant of.
+    #[inline]
+    pub const fn interface(&self) -> u32 {
+        self.0.interface
+    }
+
     /// When the call is no longer worth delivering, absolute; 0 never.
     #[inline]
     pub const fn deadline_ns(&self) -> u64 {

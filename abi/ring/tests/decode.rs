@@ -37,9 +37,10 @@ fn with_one_field(base: Sqe) -> Vec<(&'static str, Sqe)> {
         ("transfers", Sqe { transfers: 1, ..base }),
         ("buffer", Sqe { buffer: 1, ..base }),
         ("result_buffer", Sqe { result_buffer: 1 << 15, ..base }),
-        ("reserved 0", Sqe { reserved: [1, 0, 0], ..base }),
-        ("reserved 1", Sqe { reserved: [0, 1, 0], ..base }),
-        ("reserved 2", Sqe { reserved: [0, 0, 1 << 15], ..base }),
+        ("reserved", Sqe { reserved: 1, ..base }),
+        ("high reserved", Sqe { reserved: 1 << 15, ..base }),
+        ("interface", Sqe { interface: 1, ..base }),
+        ("high interface", Sqe { interface: 1 << 31, ..base }),
     ]
 }
 
@@ -60,6 +61,8 @@ fn a_field_an_operation_does_not_use_must_be_zero() {
                 "arg",
                 "transfers",
                 "buffer",
+                "interface",
+                "high interface",
             ],
         ),
         (Opcode::Recv, &["result by_address", "result registered", "cap"]),
@@ -277,6 +280,7 @@ fn encode(request: Request) -> Sqe {
             let sqe = Sqe {
                 cap: call.target().to_bits(),
                 method: call.method(),
+                interface: call.interface(),
                 arg: call.deadline_ns(),
                 transfers: call.transfers(),
                 ..base(Opcode::Call)

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::{CapSlot, ReplyToken};
 
-/// One request, 64 bytes. Fields an operation does not use must be zero.
+/// One request, 64 bytes. Fields an operation does not use must be zero; `interface` is CALL's alone.
 ///
 /// | operation | cap | arg | address | result_address | length | method |
 /// |---|---|---|---|---|---|---|
@@ -58,7 +58,10 @@ pub struct Sqe {
     /// With `RESULT_REGISTERED`: the registered buffer that `result_address` is an offset into.
     pub result_buffer: u16,
     /// Zero.
-    pub reserved: [u16; 3],
+    pub reserved: u16,
+    /// CALL: the bits of the [`InterfaceTag`](crate::InterfaceTag) that `method` is meant of; a slot of
+    /// another interface refuses it. Zero is the tag of none.
+    pub interface: u32,
 }
 
 /// Bits of [`Sqe::flags`].

@@ -44,6 +44,9 @@ pub enum Status {
     StaleSqConsumer = 16,
     /// Kernel memory is exhausted; nothing was done.
     OutOfMemory = 17,
+    /// CALL: the slot holds a capability of another interface than the one the caller means; nothing
+    /// was done.
+    WrongInterface = 18,
 }
 
 impl Status {
@@ -68,6 +71,7 @@ impl Status {
             15 => Self::Unimplemented,
             16 => Self::StaleSqConsumer,
             17 => Self::OutOfMemory,
+            18 => Self::WrongInterface,
             _ => return None,
         })
     }

@@ -41,6 +41,11 @@ fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
     if is_registered { Err(Status::InvalidArgument) } else { Ok(()) }
 }
 
+/// Whether the call means the interface of what it calls. A tag of zero means none.
+fn check_interface<O>(cap: &Cap<O>, call: &abi_ring::Call) -> Result<(), Status> {
+    if cap.interface.to_bits() == call.interface() { Ok(()) } else { Err(Status::WrongInterface) }
+}
+
 /// CALL.
 pub fn call<M: Objects>(caller: Caller<'_, M>, credit: Credit, call: &abi_ring::Call) -> Finish {
     let found = caller
@@ -48,10 +53,11 @@ pub fn call<M: Objects>(caller: Caller<'_, M>, credit: Credit, call: &abi_ring::
         .shared
         .process
         .lookup(call.target())
+        .and_then(|cap| check_interface(&cap, call).map(|()| cap))
         .and_then(|cap| check_places(call.params(), Some(call.results())).map(|()| cap));
     match found {
         Err(status) => Finish::Plain(credit, status),
-        Ok(Cap { object: Object::Facet(facet), badge, grant }) => {
+        Ok(Cap { object: Object::Facet(facet), badge, grant, .. }) => {
             call_endpoint(caller, credit, call, facet, badge, grant).into()
         }
         Ok(cap) => object::call(caller, credit, call, &cap),

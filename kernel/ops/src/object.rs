@@ -12,7 +12,7 @@ use crate::message::{self, Fault};
 use crate::party::Party;
 use crate::timers::Purpose;
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
-use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, Status};
+use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, InterfaceTag, Status};
 use alloc::boxed::Box;
 use core_cap::{Cap, Released};
 use core_endpoint::{DrainVerdict, Load};
@@ -99,11 +99,22 @@ impl<M: Machine> Calling<'_, M> {
     }
 
     /// A facet of an endpoint with `badge`, in the caller's table; `None` without a slot or a grant, or if the
-    /// endpoint is gone.
-    pub fn mint(&mut self, of: FacetOf, badge: u64) -> Option<CapSlot> {
+    /// endpoint is gone. It is of `interface`, or of the one that the endpoint serves.
+    pub fn mint(
+        &mut self,
+        of: FacetOf,
+        badge: u64,
+        interface: Option<InterfaceTag>,
+    ) -> Option<CapSlot> {
         let Caller { m, ring, .. } = self.caller;
-        let grant = service_of(m, of.process).ok()?.as_mut()?.mint(of.endpoint, badge)?;
-        let facet = Cap { object: Object::Facet(of), badge, grant };
+        let (grant, serves) = {
+            let mut guard = service_of(m, of.process).ok()?;
+            let service = guard.as_mut()?;
+            let serves = service.interface_of(of.endpoint)?;
+            (service.mint(of.endpoint, badge)?, serves)
+        };
+        let interface = interface.unwrap_or(serves);
+        let facet = Cap { object: Object::Facet(of), interface, badge, grant };
         let slot =
             ring.shared.process.caps.lock().as_mut().and_then(|table| table.insert(facet).ok());
         if slot.is_none()

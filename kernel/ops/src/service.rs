@@ -1,6 +1,7 @@
 //! What a process serves: calls at its endpoints, and the facets they come through.
 
 use crate::party::Party;
+use abi_types::InterfaceTag;
 use alloc::vec::Vec;
 use core_cap::{Grant, GrantEntry, Grants};
 use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
@@ -22,6 +23,8 @@ pub struct Service {
     pub grants: Grants<Vec<GrantEntry>>,
     /// The facets that were made, by endpoint and badge.
     facets: Vec<Facet>,
+    /// What each endpoint serves: the interface of a facet that names no other.
+    interfaces: Vec<(EndpointKey, InterfaceTag)>,
 }
 
 /// All facets of an endpoint with one badge.
@@ -42,20 +45,31 @@ impl Facet {
 }
 
 impl Service {
-    /// A service of `count` endpoints, each with these limits, and their names.
-    pub fn new(limits: Limits, count: usize) -> Result<(Self, Vec<EndpointKey>), OutOfMemory> {
+    /// A service of an endpoint for each of these interfaces, with these limits, and their names.
+    pub fn new(
+        limits: Limits,
+        serves: &[InterfaceTag],
+    ) -> Result<(Self, Vec<EndpointKey>), OutOfMemory> {
+        let count = serves.len();
         let records = (limits.queued + limits.in_flight) as usize * count;
         let mut calls = Calls::new(
             try_collect((0..records).map(|_| Record::UNUSED))?,
             try_collect((0..count).map(|_| Endpoint::UNUSED))?,
         );
-        let mut endpoints = Vec::new();
-        for _ in 0..count {
+        let (mut endpoints, mut interfaces) = (Vec::new(), Vec::new());
+        for interface in serves {
             let endpoint = calls.open(limits).map_err(|_| OutOfMemory)?;
             try_push(&mut endpoints, endpoint)?;
+            try_push(&mut interfaces, (endpoint, *interface))?;
         }
         let entries = try_collect((0..GRANTS_PER_SERVICE).map(|_| GrantEntry::default()))?;
-        Ok((Self { calls, grants: Grants::new(entries), facets: Vec::new() }, endpoints))
+        let grants = Grants::new(entries);
+        Ok((Self { calls, grants, facets: Vec::new(), interfaces }, endpoints))
+    }
+
+    /// What an endpoint serves.
+    pub fn interface_of(&self, endpoint: EndpointKey) -> Option<InterfaceTag> {
+        self.interfaces.iter().find(|(of, _)| *of == endpoint).map(|(_, interface)| *interface)
     }
 
     /// The grant for a new facet of `endpoint` with `badge`; `None` if there are too many badges.

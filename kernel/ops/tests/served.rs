@@ -7,7 +7,7 @@ use schema::endpoint::{
     LoadResults, MintFacetParams, MintFacetResults, RevokeFacetsParams, RevokeFacetsResults,
     methods,
 };
-use schema_wire::{Encode, Message, Method};
+use schema_wire::{Encode, Message};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use test_machine::{Config, Done, Grant, Process, Report, User, run};
@@ -33,13 +33,13 @@ fn server(config: Config, main: impl Fn(User) + Send + Sync + 'static) -> Report
 }
 
 fn load(user: &User) -> Sqe {
-    User::calling(user.cap("endpoint"), methods::Load::ORDINAL, 0)
+    User::calling_of::<methods::Load>(user.cap("endpoint"))
 }
 
 fn mint(user: &mut User, badge: u64) -> Done {
     let endpoint = user.cap("endpoint");
-    let params = MintFacetParams { badge, interface_id: 1 };
-    let mint = user.typed(endpoint, methods::MintFacet::ORDINAL, 0, &params);
+    let params = MintFacetParams { badge, interface_id: 0 };
+    let mint = user.typed::<methods::MintFacet>(endpoint, 0, &params);
     user.call(mint)
 }
 
@@ -47,7 +47,7 @@ fn mint(user: &mut User, badge: u64) -> Done {
 fn revoke(user: &mut User, badge: u64) -> u32 {
     let endpoint = user.cap("endpoint");
     let params = RevokeFacetsParams { badge };
-    let revoke = user.typed(endpoint, methods::RevokeFacets::ORDINAL, 0, &params);
+    let revoke = user.typed::<methods::RevokeFacets>(endpoint, 0, &params);
     let done = user.call(revoke);
     assert_eq!(done.status(), Status::Ok);
     let bytes = &done.words.as_bytes()[..done.cqe.length as usize];
@@ -91,7 +91,7 @@ fn parameters_of_many_pages_are_read_once_and_all_of_them() {
     server(Config::default(), |mut user| {
         user.space().map(PAGE, PAGES, true);
         let mut words = [0_u64; 8];
-        let params = MintFacetParams { badge: 6, interface_id: 1 };
+        let params = MintFacetParams { badge: 6, interface_id: 0 };
         let length = params.encode(words.as_mut_bytes()).unwrap();
         user.space().copy_out(PAGE, &words.as_bytes()[..length]).unwrap();
         let endpoint = user.cap("endpoint");
@@ -99,7 +99,8 @@ fn parameters_of_many_pages_are_read_once_and_all_of_them() {
         let call = Sqe {
             flags: SqeFlags::BY_ADDRESS,
             address: PAGE,
-            ..User::calling(endpoint, methods::MintFacet::ORDINAL, (PAGES * PAGE_BYTES) as u32)
+            length: (PAGES * PAGE_BYTES) as u32,
+            ..User::calling_of::<methods::MintFacet>(endpoint)
         };
         assert_eq!(user.call(call).status(), Status::Ok);
         assert_eq!(revoke(&mut user, 6), 1, "the badge is in the first of the pages");

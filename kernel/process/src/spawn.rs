@@ -119,7 +119,8 @@ pub fn spawn_held<M: Machine>(
     // The promised slot, under one lock.
     table.abort(place);
     let key = made?;
-    let slot = table.insert(Cap::new(Object::Other(M::handle_to(key))));
+    let (handle, interface) = M::handle_to(key);
+    let slot = table.insert(Cap::new(Object::Other(handle), interface));
     drop(caps);
     slot.map_err(|_| {
         join::handle_released(m, key);

@@ -8,7 +8,7 @@ use crate::kernel::{Kernel, KernelObject, Object, Process};
 use crate::shutdown;
 use crate::system::RECORDS;
 use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
-use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
+use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader, InterfaceTag};
 use alloc::vec::Vec;
 use core::fmt;
 use core_address::PAGE_SIZE;
@@ -42,6 +42,7 @@ pub(crate) enum Refusal {
     OutOfMemory,
     Records(Name),
     Slots(Name),
+    Interface(Name),
     Thread(Name, SpawnError),
 }
 
@@ -57,6 +58,7 @@ impl fmt::Display for Refusal {
             Self::OutOfMemory => f.write_str("not enough memory for the processes"),
             Self::Records(name) => write!(f, "process {}: too many processes", name.as_str()),
             Self::Slots(name) => write!(f, "process {}: no slot for a grant", name.as_str()),
+            Self::Interface(name) => write!(f, "{}: its interface has no tag", name.as_str()),
             Self::Thread(name, error) => {
                 write!(f, "process {}: no first thread: {error:?}", name.as_str())
             }
@@ -110,14 +112,16 @@ struct Made {
 
 fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
     let name = Name::new(from.name);
-    let serves = from
-        .grants()
-        .filter(|grant| grant.as_ref().is_ok_and(|g| matches!(g.kind, GrantKind::Endpoint { .. })))
-        .count();
-    let (service, endpoints) = if serves == 0 {
+    let mut serves = Vec::new();
+    for grant in from.grants() {
+        if let GrantKind::Endpoint { interface_id, .. } = grant.map_err(Refusal::Manifest)?.kind {
+            try_push(&mut serves, tag(name, interface_id)?)?;
+        }
+    }
+    let (service, endpoints) = if serves.is_empty() {
         (None, Vec::new())
     } else {
-        let (service, endpoints) = new_service(&from.profile, serves)?;
+        let (service, endpoints) = new_service(&from.profile, &serves)?;
         (Some(service), endpoints)
     };
     let new = NewProcess {
@@ -139,10 +143,13 @@ fn new_table(limit: u32) -> Result<CapTable<KernelObject>, Refusal> {
     Table::new(slots, limit).map_err(|_| Refusal::OutOfMemory)
 }
 
-fn new_service(profile: &Profile, count: usize) -> Result<(Service, Vec<EndpointKey>), Refusal> {
+fn new_service(
+    profile: &Profile,
+    serves: &[InterfaceTag],
+) -> Result<(Service, Vec<EndpointKey>), Refusal> {
     let limits =
         Limits { queued: profile.endpoint_queue_limit, in_flight: profile.in_flight_call_limit };
-    Ok(Service::new(limits, count)?)
+    Ok(Service::new(limits, serves)?)
 }
 
 /// Fills the process's table and its CapSet page.
@@ -157,29 +164,27 @@ fn grant(
     let mut entries: Vec<CapSetEntry> = Vec::new();
     for grant in from.grants() {
         let grant = grant.map_err(Refusal::Manifest)?;
-        let (cap, interface) = match grant.kind {
-            GrantKind::Console => (Cap::new(Object::Other(KernelObject::Console)), None),
-            GrantKind::Records => (Cap::new(Object::Other(KernelObject::Records)), None),
-            GrantKind::Timer => (Cap::new(Object::Other(KernelObject::Timer)), None),
-            GrantKind::SystemInfo => (Cap::new(Object::Other(KernelObject::SystemInfo)), None),
-            GrantKind::ThreadSpawner => {
-                (Cap::new(Object::Other(KernelObject::ThreadSpawner)), None)
-            }
-            GrantKind::ThreadControl => {
-                (Cap::new(Object::Other(KernelObject::ThreadControl)), None)
-            }
-            GrantKind::ParkSpace => (Cap::new(Object::ParkSpace), None),
+        let object = match grant.kind {
+            GrantKind::Console => Ok(Object::Other(KernelObject::Console)),
+            GrantKind::Records => Ok(Object::Other(KernelObject::Records)),
+            GrantKind::Timer => Ok(Object::Other(KernelObject::Timer)),
+            GrantKind::SystemInfo => Ok(Object::Other(KernelObject::SystemInfo)),
+            GrantKind::ThreadSpawner => Ok(Object::Other(KernelObject::ThreadSpawner)),
+            GrantKind::ThreadControl => Ok(Object::Other(KernelObject::ThreadControl)),
+            GrantKind::ParkSpace => Ok(Object::ParkSpace),
             GrantKind::Endpoint { .. } => {
                 let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
-                let of = FacetOf { process: made.process.key(), endpoint };
-                (Cap::new(Object::Endpoint(of)), None)
+                Ok(Object::Endpoint(FacetOf { process: made.process.key(), endpoint }))
             }
-            GrantKind::Client { endpoint, badge } => {
-                let (cap, interface) = facet(manifest, endpoint, badge, all)?;
-                (cap, Some(interface))
-            }
+            GrantKind::Client { endpoint, badge } => Err((endpoint, badge)),
         };
-        let interface = interface.or(grant.kind.interface_id()).unwrap_or(0);
+        let (cap, interface) = match object {
+            Ok(object) => {
+                let interface = grant.kind.interface_id().unwrap_or(0);
+                (Cap::new(object, tag(name, interface)?), interface)
+            }
+            Err((endpoint, badge)) => facet(manifest, endpoint, badge, all)?,
+        };
         let slot = made.process.ops.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
         let slot = slot.ok_or(Refusal::Slots(name))?;
         try_push(&mut entries, entry(grant.name, slot.to_bits(), interface))?;
@@ -227,7 +232,13 @@ fn facet(
     let grant: Option<Grant> =
         server.process.ops.service.lock().as_mut().and_then(|service| service.mint(*key, badge));
     let grant = grant.ok_or(missing)?;
-    Ok((Cap { object: Object::Facet(of), badge, grant }, found.interface_id))
+    let interface = tag(Name::new(endpoint), found.interface_id)?;
+    Ok((Cap { object: Object::Facet(of), interface, badge, grant }, found.interface_id))
+}
+
+/// The tag of an interface; every grant of a manifest that was checked has one.
+fn tag(name: Name, interface_id: u64) -> Result<InterfaceTag, Refusal> {
+    InterfaceTag::of(interface_id).ok_or(Refusal::Interface(name))
 }
 
 /// Maps the program, but for its guards, and its stack; how its first thread starts.

@@ -1,6 +1,6 @@
 //! A transport whose service is a function.
 
-use schema_wire::{CapSlot, Encode, Reply, Served, Status, Transfer, Transport};
+use schema_wire::{CapSlot, Encode, InterfaceTag, Reply, Served, Status, Transfer, Transport};
 use zerocopy::IntoBytes;
 
 /// Bytes that begin at a multiple of 8.
@@ -64,6 +64,7 @@ impl<F: FnMut(u16, &[u8], &mut [u8]) -> Result<Served, Status>> Transport for Lo
     fn call<P: Encode>(
         &mut self,
         _target: CapSlot,
+        _interface: InterfaceTag,
         method: u16,
         params: &P,
         transfers: &[Transfer],

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use abi_types::{CapSlot, Status};
+use abi_types::{CapSlot, InterfaceTag, Status};
 
 use crate::{Encode, Exception, Message, Method, Value, WireError};
 
@@ -29,12 +29,14 @@ pub struct Reply<'t> {
 
 /// A way to call a capability and wait for the answer.
 pub trait Transport {
-    /// Calls method `method` of `target`. The transport chooses where the parameters are
+    /// Calls method `method` of the `interface` at `target`; a capability of another interface there is
+    /// `wrongInterface`, and nothing is done. The transport chooses where the parameters are
     /// written (an inline slot, a registered buffer) by their size; the answer is in memory of
     /// its own. A status other than ok or exception is an error.
     fn call<P: Encode>(
         &mut self,
         target: CapSlot,
+        interface: InterfaceTag,
         method: u16,
         params: &P,
         transfers: &[Transfer],
@@ -45,11 +47,12 @@ impl<T: Transport + ?Sized> Transport for &mut T {
     fn call<P: Encode>(
         &mut self,
         target: CapSlot,
+        interface: InterfaceTag,
         method: u16,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
-        (**self).call(target, method, params, transfers)
+        (**self).call(target, interface, method, params, transfers)
     }
 }
 
@@ -73,6 +76,10 @@ impl From<Status> for CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Status(Status::WrongInterface) => f.write_str(
+                "the slot holds a capability of another interface than the one that was called; \
+                 the manifest or whoever gave it must give one of this interface",
+            ),
             Self::Status(status) => write!(f, "the call ended with status {status:?}"),
             Self::Exception(exception) => exception.fmt(f),
             Self::Answer(error) => write!(f, "the answer is not in the schema's form: {error}"),

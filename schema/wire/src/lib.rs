@@ -46,5 +46,5 @@ pub use value::{Encode, Method, TransferIndex, Value, fixed_bytes};
 pub use writer::{Place, Writer};
 
 // What generated code names, so that a crate of it depends on this one alone.
-pub use abi_types::{CapSlot, ExceptionKind, Status};
+pub use abi_types::{CapSlot, ExceptionKind, InterfaceTag, Status};
 pub use capnp;

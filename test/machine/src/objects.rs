@@ -1,7 +1,7 @@
 //! What a test machine serves: the clock and threads, as the kernel serves them.
 
 use crate::machine::Host;
-use abi_types::Status;
+use abi_types::{InterfaceTag, Status};
 use core_thread::ThreadKey;
 use kernel_object as served;
 use kernel_ops::capability::Object;
@@ -21,6 +21,18 @@ pub enum HostObject {
     ThreadControl,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
+}
+
+impl HostObject {
+    /// Its interface.
+    pub const fn interface(self) -> InterfaceTag {
+        match self {
+            Self::Timer => schema::timer::INTERFACE_TAG,
+            Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
+            Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
+            Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
+        }
+    }
 }
 
 /// The calling thread: it has no registers, and can end.

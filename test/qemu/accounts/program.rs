@@ -9,6 +9,7 @@ use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::{Env, Error, exit, now_ns, println};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::{system_info, thread_control, thread_spawner, timer};
 use test_bare::program::{Sibling, work};
 use test_bare::raw::{By, Child, Run};
@@ -84,17 +85,17 @@ fn serve(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
 /// Makes as many calls as the badge of its facet says, which the server tells it, and ends the server.
 fn make_calls(env: &'static Env, number: CapSlot) -> Result<(), Error> {
     let mut words = [0; 16];
-    let cqe = env.io.run(call(number, 0, 0), &[], &mut words)?;
+    let cqe = env.io.run(call(number, PLAIN, 0, 0), &[], &mut words)?;
     if status_of(&cqe) != Status::Ok {
         return Err(status_of(&cqe).into());
     }
     for expected in 1..=words[0] {
-        let cqe = env.io.run(call(number, 0, 8), &[expected], &mut words)?;
+        let cqe = env.io.run(call(number, PLAIN, 0, 8), &[expected], &mut words)?;
         if (status_of(&cqe), words[0]) != (Status::Ok, expected) {
             return Err(status_of(&cqe).into());
         }
     }
-    let _ = env.io.run(call(number, END, 0), &[], &mut words)?;
+    let _ = env.io.run(call(number, PLAIN, END, 0), &[], &mut words)?;
     Ok(())
 }
 

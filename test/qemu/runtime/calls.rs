@@ -125,19 +125,19 @@ pub fn service(t: &mut T<'_, Env>) -> Outcome {
     // A method the interface does not have, and parameters that are no message.
     let mut caller = t.env.io.caller();
     let params = counter::AddParams { amount: 1 };
-    let reply = require_ok!(t, caller.call(slot, 77, &params, &[]));
+    let reply = require_ok!(t, caller.call(slot, counter::INTERFACE_TAG, 77, &params, &[]));
     check!(t, reply.is_exception);
     check_eq!(t, require_ok!(t, counter.add(0)).total, 15);
     Ok(())
 }
 
 pub fn service_panics(t: &mut T<'_, Env>) -> Outcome {
-    let slot = require_ok!(t, t.env.cap("doomed", 0));
+    let slot = require_ok!(t, t.env.cap("doomed", counter::INTERFACE_ID));
     let params = counter::AddParams { amount: 1 };
     let mut caller = t.env.io.caller();
-    let ended = caller.call(slot, 3, &params, &[]).map(|_| ());
+    let ended = caller.call(slot, counter::INTERFACE_TAG, 3, &params, &[]).map(|_| ());
     check_eq!(t, ended, Err(Status::Disconnected));
-    let again = caller.call(slot, 3, &params, &[]).map(|_| ());
+    let again = caller.call(slot, counter::INTERFACE_TAG, 3, &params, &[]).map(|_| ());
     check_eq!(t, again, Err(Status::Disconnected));
     Ok(())
 }

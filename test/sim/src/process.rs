@@ -11,7 +11,8 @@ use core_sched_policy::{Policy, Weight};
 use kernel_ops::capability::{FacetOf, Object, ProcessKey};
 use kernel_ops::service::Service;
 use kernel_process::{NewProcess, Process};
-use test_machine::{HostObject, HostSpace};
+use schema::{endpoint, park_space};
+use test_machine::{HostObject, HostSpace, PLAIN};
 
 /// The number of the process that serves the first service.
 const FIRST_SERVING: u32 = 1 << 16;
@@ -80,7 +81,7 @@ impl<P: Policy + 'static> Sim<P> {
             ..Profile::NONE
         };
         let limits = Limits { queued: calls, in_flight: calls };
-        let made = serves.map(|_| self.must("making a service", Service::new(limits, 1)));
+        let made = serves.map(|_| self.must("making a service", Service::new(limits, &[PLAIN])));
         let (service, endpoints) = made.unzip();
         let slots = vec![Slot::UNUSED; CAP_SLOTS as usize];
         let process = self.0.records.begin_process(NewProcess {
@@ -96,9 +97,14 @@ impl<P: Policy + 'static> Sim<P> {
             endpoints.map(|keys: Vec<EndpointKey>| FacetOf { process: key, endpoint: keys[0] });
         let home = Home {
             key,
-            timer: self.grant(process, Cap::new(Object::Other(HostObject::Timer))),
-            park: self.grant(process, Cap::new(Object::ParkSpace)),
-            endpoint: of.map(|of| self.grant(process, Cap::new(Object::Endpoint(of)))),
+            timer: self.grant(
+                process,
+                Cap::new(Object::Other(HostObject::Timer), HostObject::Timer.interface()),
+            ),
+            park: self.grant(process, Cap::new(Object::ParkSpace, park_space::INTERFACE_TAG)),
+            endpoint: of.map(|of| {
+                self.grant(process, Cap::new(Object::Endpoint(of), endpoint::INTERFACE_TAG))
+            }),
             facets: Vec::new(),
         };
         self.with(|w| {
@@ -132,7 +138,8 @@ impl<P: Policy + 'static> Sim<P> {
         let badge = u64::from(number);
         let server = self.0.records.process(of.process.slot)?;
         let grant = server.ops.service.lock().as_mut()?.mint(of.endpoint, badge)?;
-        let slot = self.grant(process, Cap { object: Object::Facet(of), badge, grant });
+        let slot =
+            self.grant(process, Cap { object: Object::Facet(of), interface: PLAIN, badge, grant });
         self.with(|w| w.homes.get_mut(&number).map(|home| home.facets.push((service, slot))))?;
         Some(slot)
     }

@@ -3,9 +3,12 @@
 //! released, whatever the string.
 #![no_main]
 
-use abi_types::CapSlot;
+use abi_types::{CapSlot, InterfaceTag};
 use core_cap::*;
 use libfuzzer_sys::fuzz_target;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 type Held = Table<u8, Vec<Slot<u8>>>;
 
@@ -74,7 +77,7 @@ fuzz_target!(|input: &[u8]| {
         let at = usize::from(operation >> 7);
         match operation % 8 {
             0 => {
-                let made = world.tables[at].insert(Cap::new(argument % 16));
+                let made = world.tables[at].insert(Cap::new(argument % 16, TAG));
                 world.names[at].extend(made);
             }
             1 => {

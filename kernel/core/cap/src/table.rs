@@ -211,7 +211,7 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
         Ok(Released(cap))
     }
 
-    /// Makes a facet of `source` that carries `badge` and falls with `grant`.
+    /// Makes a facet of `source` that carries `badge` and falls with `grant`. Its interface is the source's.
     ///
     /// The caller retains the object for the new copy.
     pub fn facet<G: AsRef<[GrantEntry]> + AsMut<[GrantEntry]>>(
@@ -231,7 +231,7 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
             (true, true) if grant == cap.grant => grant,
             (true, true) => return Err(FacetError::NestedGrant),
         };
-        self.insert(Cap { object: cap.object, badge, grant }).map_err(FacetError::Insert)
+        self.insert(Cap { badge, grant, ..cap }).map_err(FacetError::Insert)
     }
 
     /// The process is ending: nothing can be put into the table any more.

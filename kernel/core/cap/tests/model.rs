@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abi_types::CapSlot;
+use abi_types::{CapSlot, InterfaceTag};
 use core_cap::*;
 use test_property::prelude::*;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 const SLOTS: usize = 16;
 const LIMIT: u32 = 12;
@@ -105,10 +108,10 @@ impl World {
         match *op {
             Op::Insert { table, object } => {
                 let before = self.tables[table].clone();
-                match self.tables[table].insert(Cap::new(object)) {
+                match self.tables[table].insert(Cap::new(object, TAG)) {
                     Ok(name) => {
                         assert!(self.room(table) > 0);
-                        self.models[table].give_out(name, Cap::new(object));
+                        self.models[table].give_out(name, Cap::new(object, TAG));
                     }
                     Err(error) => {
                         assert_eq!((error, self.room(table)), (InsertError::Full, 0));

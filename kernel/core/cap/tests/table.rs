@@ -1,7 +1,10 @@
 //! The table by hand: names, limits, retirement, facets, teardown, and the cases with a name.
 
-use abi_types::CapSlot;
+use abi_types::{CapSlot, InterfaceTag};
 use core_cap::*;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 type Held = Table<u32, Vec<Slot<u32>>>;
 
@@ -26,16 +29,16 @@ fn storage_is_a_power_of_two_and_holds_the_limit() {
 #[test]
 fn a_released_slot_is_stale_for_ever() {
     let mut table = table(4, 4);
-    let first = table.insert(Cap::new(7)).unwrap();
-    assert_eq!(table.get(first), Ok(&Cap::new(7)));
-    assert_eq!(table.release(first), Ok(Released(Cap::new(7))));
+    let first = table.insert(Cap::new(7, TAG)).unwrap();
+    assert_eq!(table.get(first), Ok(&Cap::new(7, TAG)));
+    assert_eq!(table.release(first), Ok(Released(Cap::new(7, TAG))));
     assert_eq!(table.release(first), Err(CapError::Disconnected));
-    let second = table.insert(Cap::new(8)).unwrap();
+    let second = table.insert(Cap::new(8, TAG)).unwrap();
     assert_eq!(second.index(), first.index(), "the place is used again");
     assert_ne!(second, first);
     assert_eq!(table.get(first), Err(CapError::Disconnected));
     assert_eq!(table.release(first), Err(CapError::Disconnected));
-    assert_eq!(table.get(second), Ok(&Cap::new(8)));
+    assert_eq!(table.get(second), Ok(&Cap::new(8, TAG)));
     table.check_invariants().unwrap();
 }
 
@@ -43,7 +46,7 @@ fn a_released_slot_is_stale_for_ever() {
 #[test]
 fn pb12_a_made_up_slot_reaches_nothing() {
     let mut table = table(4, 4);
-    let held = table.insert(Cap::new(7)).unwrap();
+    let held = table.insert(Cap::new(7, TAG)).unwrap();
     let before = table.clone();
     let (index, generation) = (held.index(), held.generation());
     for forged in [
@@ -67,22 +70,22 @@ fn pb12_a_made_up_slot_reaches_nothing() {
 #[test]
 fn the_limit_is_kept_below_the_storage() {
     let mut table = table(8, 2);
-    let a = table.insert(Cap::new(1)).unwrap();
-    let _ = table.insert(Cap::new(2)).unwrap();
+    let a = table.insert(Cap::new(1, TAG)).unwrap();
+    let _ = table.insert(Cap::new(2, TAG)).unwrap();
     let before = table.clone();
-    assert_eq!(table.insert(Cap::new(3)), Err(InsertError::Full));
+    assert_eq!(table.insert(Cap::new(3, TAG)), Err(InsertError::Full));
     assert_eq!(table, before);
     let _ = table.release(a).unwrap();
-    assert!(table.insert(Cap::new(3)).is_ok());
+    assert!(table.insert(Cap::new(3, TAG)).is_ok());
 }
 
 #[test]
 fn a_slot_retires_after_its_last_generation() {
     let mut table = Table::new([Slot::used_before(u32::MAX - 1)], 1).unwrap();
-    let last = table.insert(Cap::new(1_u8)).unwrap();
+    let last = table.insert(Cap::new(1_u8, TAG)).unwrap();
     assert_eq!(last.generation(), u32::MAX);
     let _ = table.release(last).unwrap();
-    assert_eq!(table.insert(Cap::new(2)), Err(InsertError::Full));
+    assert_eq!(table.insert(Cap::new(2, TAG)), Err(InsertError::Full));
     assert_eq!(table.reserve(1), Err(ReserveError::Insert(InsertError::Full)));
     table.check_invariants().unwrap();
     assert_eq!(table.used(), 0);
@@ -91,7 +94,7 @@ fn a_slot_retires_after_its_last_generation() {
 #[test]
 fn only_the_unmarked_capability_marks_facets() {
     let (mut table, grants) = (table(8, 8), grants());
-    let owner = table.insert(Cap::new(5)).unwrap();
+    let owner = table.insert(Cap::new(5, TAG)).unwrap();
     let red = table.facet(owner, 0xa, Grant::PERMANENT, &grants).unwrap();
     let blue = table.facet(owner, 0xb, Grant::PERMANENT, &grants).unwrap();
     assert_eq!(table.get(red).map(|cap| (cap.object, cap.badge)), Ok((5, 0xa)));
@@ -107,7 +110,7 @@ fn only_the_unmarked_capability_marks_facets() {
 #[test]
 fn revocation_reaches_every_copy_in_every_table() {
     let (mut mine, mut theirs, mut grants) = (table(8, 8), table(8, 8), grants());
-    let owner = mine.insert(Cap::new(5)).unwrap();
+    let owner = mine.insert(Cap::new(5, TAG)).unwrap();
     let grant = grants.open().unwrap();
     let facet = mine.facet(owner, 0xa, grant, &grants).unwrap();
     let parcel =
@@ -140,10 +143,10 @@ fn revocation_reaches_every_copy_in_every_table() {
 #[test]
 fn teardown_shows_each_capability_once_in_bounded_steps() {
     let mut table = table(16, 16);
-    let slots: Vec<_> = (0..10).map(|n| table.insert(Cap::new(n)).unwrap()).collect();
+    let slots: Vec<_> = (0..10).map(|n| table.insert(Cap::new(n, TAG)).unwrap()).collect();
     let _ = table.release(slots[3]).unwrap();
     table.close();
-    assert_eq!(table.insert(Cap::new(99)), Err(InsertError::Closed));
+    assert_eq!(table.insert(Cap::new(99, TAG)), Err(InsertError::Closed));
     assert_eq!(table.reserve(1), Err(ReserveError::Insert(InsertError::Closed)));
     let (mut seen, mut steps) = (Vec::new(), 0);
     loop {

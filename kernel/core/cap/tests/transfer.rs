@@ -1,7 +1,10 @@
 //! Transfer between two tables: all or nothing, whatever fails and whoever interferes.
 
-use abi_types::CapSlot;
+use abi_types::{CapSlot, InterfaceTag};
 use core_cap::*;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 type Held = Table<u32, Vec<Slot<u32>>>;
 
@@ -21,7 +24,7 @@ struct Two {
 
 fn two(receiver_limit: u32) -> Two {
     let mut sender = Table::new(vec![Slot::UNUSED; 16], 16).unwrap();
-    let held = (0..8).map(|n| sender.insert(Cap::new(n)).unwrap()).collect();
+    let held = (0..8).map(|n| sender.insert(Cap::new(n, TAG)).unwrap()).collect();
     Two {
         sender,
         receiver: Table::new(vec![Slot::UNUSED; 8], receiver_limit).unwrap(),
@@ -60,7 +63,7 @@ fn copies_stay_moves_leave_and_order_is_kept() {
 #[test]
 fn a_bad_line_refuses_the_whole_list() {
     let mut two = two(8);
-    let fixed = two.sender.insert(Cap::new(FIXED)).unwrap();
+    let fixed = two.sender.insert(Cap::new(FIXED, TAG)).unwrap();
     let gone = two.held[7];
     let _ = two.sender.release(gone).unwrap();
     let before = two.sender.clone();
@@ -84,13 +87,13 @@ fn a_bad_line_refuses_the_whole_list() {
 #[test]
 fn a_receiver_without_room_promises_nothing() {
     let mut two = two(3);
-    let _ = two.receiver.insert(Cap::new(1)).unwrap();
+    let _ = two.receiver.insert(Cap::new(1, TAG)).unwrap();
     let before = two.receiver.clone();
     assert_eq!(two.receiver.reserve(3), Err(ReserveError::Insert(InsertError::Full)));
     assert_eq!(two.receiver.reserve(9), Err(ReserveError::TooMany));
     assert_eq!(two.receiver, before);
     let promised = two.receiver.reserve(2).unwrap();
-    assert_eq!(two.receiver.insert(Cap::new(2)), Err(InsertError::Full), "promised is used");
+    assert_eq!(two.receiver.insert(Cap::new(2, TAG)), Err(InsertError::Full), "promised is used");
     two.receiver.abort(promised);
     assert_eq!(two.receiver, before, "taken back without a trace");
 }
@@ -119,7 +122,7 @@ fn a_sibling_that_takes_a_slot_first_undoes_the_whole_transfer() {
     let promised = two.receiver.reserve(parcel.count()).unwrap();
     let _ = two.sender.release(two.held[2]).unwrap();
     // The place is filled again: the name, not the place, is what counts.
-    let refilled = two.sender.insert(Cap::new(77)).unwrap();
+    let refilled = two.sender.insert(Cap::new(77, TAG)).unwrap();
     assert_eq!(refilled.index(), two.held[2].index());
     let before = two.sender.clone();
     assert_eq!(

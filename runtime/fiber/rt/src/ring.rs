@@ -13,7 +13,7 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{CapSlot, Cqe, Opcode, Sqe, SqeFlags, Status};
+use abi_types::{CapSlot, Cqe, InterfaceTag, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::caller::{Exchange, LARGE_WORDS};
 use capos_rt::serve::Call;
 use fiber_core::Outcome;
@@ -106,11 +106,12 @@ impl<const WORDS: usize> Transport for Caller<WORDS> {
     fn call<P: Encode>(
         &mut self,
         target: CapSlot,
+        interface: InterfaceTag,
         method: u16,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
-        self.0.call(submit, target, method, params, transfers)
+        self.0.call(submit, target, interface, method, params, transfers)
     }
 }
 

@@ -58,7 +58,7 @@ pub fn emit(out: &mut String, schema: &Schema, interface: &Interface) {
             out,
             "    pub fn {}{generics}(&mut self{arguments}) -> Result<{returns}, ::schema_wire::CallError> {{\n        \
              let params = {params_path} {{ {fields}}};\n        \
-             let reply = self.transport.call(self.target, {ordinal}, &params, {transfers})?;\n        \
+             let reply = self.transport.call(self.target, INTERFACE_TAG, {ordinal}, &params, {transfers})?;\n        \
              {decode}\n    }}",
             names::member(&method.name)
         );

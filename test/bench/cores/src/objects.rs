@@ -1,5 +1,6 @@
 //! Capabilities, calls, waiting threads, deadlines.
 
+use abi_types::InterfaceTag;
 use core_cap::{Cap, GrantEntry, Grants, Mode, Request, Slot, Table};
 use core_endpoint::{Call, CallVerdict, Endpoint, Limits, Record, Service};
 use core_park::{Bucket, Key, Waiter};
@@ -8,6 +9,9 @@ use core_timer::{DeadlineQueue, Timer};
 use std::hint::black_box;
 
 use crate::Bench;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 /// Times each.
 pub fn run(bench: &Bench) {
@@ -46,12 +50,12 @@ fn cap(bench: &Bench) {
     let mut table = Table::new(vec![Slot::UNUSED; 64], 64).unwrap();
     let mut other = Table::new(vec![Slot::UNUSED; 64], 64).unwrap();
     let grants = Grants::new((0..4).map(|_| GrantEntry::default()).collect::<Vec<_>>());
-    let slot = table.insert(Cap::new(7_u32)).unwrap();
+    let slot = table.insert(Cap::new(7_u32, TAG)).unwrap();
     bench.run("cap: look up", |_| {
         let _ = black_box(table.lookup(black_box(slot), &grants));
     });
     bench.run("cap: insert and release", |_| {
-        let slot = table.insert(Cap::new(8)).unwrap();
+        let slot = table.insert(Cap::new(8, TAG)).unwrap();
         let _ = black_box(table.release(slot).unwrap());
     });
     bench.run("cap: transfer a copy to another table, and release it", |_| {

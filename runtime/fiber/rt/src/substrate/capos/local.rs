@@ -7,7 +7,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{CapSlot, Cqe, NEVER, Sqe, Status};
+use abi_types::{CapSlot, Cqe, InterfaceTag, NEVER, Sqe, Status};
 use capos_rt::caller::Exchange;
 use capos_rt::park::park_sqe;
 use capos_rt::{Env, thread as threads};
@@ -114,10 +114,11 @@ impl<const WORDS: usize> Transport for Calls<WORDS> {
     fn call<P: Encode>(
         &mut self,
         target: CapSlot,
+        interface: InterfaceTag,
         method: u16,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
-        self.0.call(run, target, method, params, transfers)
+        self.0.call(run, target, interface, method, params, transfers)
     }
 }
