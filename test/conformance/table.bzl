@@ -190,6 +190,17 @@ PROOFS = {
         "//kernel/ops:kernel_ops_operations",
         "//test/qemu/exact:exact_qemu_1d_checked",
     ],
+    "C14": [
+        "//abi/types:abi_types_golden",
+        "//kernel/core/manifest:core_manifest_model",
+        "//kernel/ops:kernel_ops_interfaces",
+        "//test/docs:docs_check_test",
+        "//test/qemu/hostile:hostile_4r_checked",
+        "//test/qemu/ipc:ipc_4r_checked",
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_4r_release",
+        "//test/rules/manifest:refusals",
+    ],
     "T1": [
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
