@@ -40,7 +40,9 @@ impl World {
         let to = usize::from(argument >> 5 & 1);
         let before = self.tables.clone();
         let may_pass = |cap: &Cap<u8>, _: Mode| cap.object != 0;
-        let Ok(parcel) = self.tables[from].prepare(&list, &self.grants, may_pass) else {
+        let Ok(parcel) =
+            self.tables[from].prepare(&list, |grant| self.grants.is_live(grant), may_pass)
+        else {
             assert_eq!(self.tables, before);
             return;
         };
@@ -59,8 +61,16 @@ impl World {
             return;
         }
         match self.tables[to].arrive(promised, parcel) {
-            Ok(arrived) => self.names[to].extend(arrived.slots()),
-            Err(Undeliverable(back)) => assert_eq!(back.count(), list.len() as u32),
+            Ok(arrived) => {
+                self.names[to].extend(arrived.slots());
+                self.tables[from].settle(&parcel);
+            }
+            Err(Undeliverable(back)) => {
+                assert_eq!(back.count(), list.len() as u32);
+                if let Err(Undeliverable(back)) = self.tables[from].recall(back) {
+                    assert_eq!(back.count(), list.len() as u32);
+                }
+            }
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) enum Content<O> {
     Reserved,
     /// In use.
     Held(Cap<O>),
+    /// Moved out by a transfer that has not ended: nobody's, until it is settled or called back.
+    Leaving(Cap<O>),
     /// Its generations are used up.
     Retired,
 }

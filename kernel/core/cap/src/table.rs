@@ -18,7 +18,7 @@ pub struct Table<O, S> {
     pub(crate) slots: S,
     mask: u32,
     pub(crate) first_free: u32,
-    /// Slots that are held or reserved.
+    /// Slots that are held, leaving or reserved.
     pub(crate) used: u32,
     limit: u32,
     closed: bool,
@@ -73,8 +73,8 @@ pub struct Released<O>(pub Cap<O>);
 pub enum DrainVerdict {
     /// There may be more: call again.
     More,
-    /// The table is empty but for slots promised to transfers under way, which come back as
-    /// undeliverable.
+    /// The table is empty but for slots of transfers under way: those promised come back as
+    /// undeliverable, those that are leaving are settled or cannot be called back.
     Done,
 }
 
@@ -169,6 +169,12 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
         self.first_free = next;
         self.used = self.used.saturating_add(1);
         Some(index)
+    }
+
+    /// The name that a free or promised slot gives its next content.
+    pub(crate) fn next_name(&self, index: u32) -> CapSlot {
+        let slot = self.slots.as_ref().get(index as usize);
+        slot.map_or(CapSlot::NONE, |slot| CapSlot::new(index, slot.generation.wrapping_add(1)))
     }
 
     /// Fills a promised slot and names it.
@@ -268,7 +274,9 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
             }
             match slot.content {
                 Content::Held(_) if slot.generation == 0 => return Err("generation 0 is in use"),
-                Content::Held(_) | Content::Reserved => used = used.saturating_add(1),
+                Content::Held(_) | Content::Leaving(_) | Content::Reserved => {
+                    used = used.saturating_add(1)
+                }
                 Content::Free { .. } if slot.generation == u32::MAX => {
                     return Err("a slot without generations is free");
                 }

@@ -113,8 +113,13 @@ fn revocation_reaches_every_copy_in_every_table() {
     let owner = mine.insert(Cap::new(5, TAG)).unwrap();
     let grant = grants.open().unwrap();
     let facet = mine.facet(owner, 0xa, grant, &grants).unwrap();
-    let parcel =
-        mine.prepare(&[Request { slot: facet, mode: Mode::Copy }], &grants, |_, _| true).unwrap();
+    let parcel = mine
+        .prepare(
+            &[Request { slot: facet, mode: Mode::Copy }],
+            |grant| grants.is_live(grant),
+            |_, _| true,
+        )
+        .unwrap();
     let promised = theirs.reserve(1).unwrap();
     mine.depart(&parcel).unwrap();
     let arrived = theirs.arrive(promised, parcel).unwrap();
@@ -133,7 +138,7 @@ fn revocation_reaches_every_copy_in_every_table() {
     // A revoked slot can still be given back, once, and not passed on.
     let list = [Request { slot: copy, mode: Mode::Move }];
     assert_eq!(
-        theirs.prepare(&list, &grants, |_, _| true),
+        theirs.prepare(&list, |grant| grants.is_live(grant), |_, _| true),
         Err(TransferError::Unusable { line: 0, error: CapError::Revoked })
     );
     assert!(theirs.release(copy).is_ok());

@@ -60,10 +60,11 @@ fn cap(bench: &Bench) {
     });
     bench.run("cap: transfer a copy to another table, and release it", |_| {
         let list = [Request { slot, mode: Mode::Copy }];
-        let parcel = table.prepare(&list, &grants, |_, _| true).unwrap();
+        let parcel = table.prepare(&list, |grant| grants.is_live(grant), |_, _| true).unwrap();
         let promised = other.reserve(1).unwrap();
         table.depart(&parcel).unwrap();
         let arrived = other.arrive(promised, parcel).unwrap();
+        table.settle(&parcel);
         let _ = black_box(other.release(arrived.slots()[0]).unwrap());
     });
 }
