@@ -82,6 +82,12 @@ impl Call {
         self.0.transfers
     }
 
+    /// Capabilities that may come with the results, at most `MAX_TRANSFERS`.
+    #[inline]
+    pub const fn accepts(&self) -> u16 {
+        self.0.result_transfers
+    }
+
     /// The parameters.
     #[inline]
     pub const fn params(&self) -> Payload {
@@ -105,6 +111,12 @@ impl Recv {
     #[inline]
     pub const fn endpoint(&self) -> CapSlot {
         self.0.cap_slot()
+    }
+
+    /// Capabilities that may come with a call, at most `MAX_TRANSFERS`.
+    #[inline]
+    pub const fn accepts(&self) -> u16 {
+        self.0.result_transfers
     }
 
     /// Where the parameters go.
@@ -279,6 +291,16 @@ impl Payload {
             Self::Registered { buffer, offset: address, length }
         } else {
             Self::Inline { slot: buffer, length }
+        }
+    }
+
+    /// The same with another length, for what follows the payload in its place.
+    #[inline]
+    pub const fn with_length(self, length: u32) -> Self {
+        match self {
+            Self::Inline { slot, .. } => Self::Inline { slot, length },
+            Self::Address { address, .. } => Self::Address { address, length },
+            Self::Registered { buffer, offset, .. } => Self::Registered { buffer, offset, length },
         }
     }
 

@@ -47,6 +47,11 @@ pub enum Status {
     /// CALL: the slot holds a capability of another interface than the one the caller means; nothing
     /// was done.
     WrongInterface = 18,
+    /// A capability in the message is of an interface that is not passed on, or not in this way; nothing
+    /// was sent.
+    NotTransferable = 19,
+    /// The message brings more capabilities than its receiver takes; nothing was sent.
+    TransferRefused = 20,
 }
 
 impl Status {
@@ -72,6 +77,8 @@ impl Status {
             16 => Self::StaleSqConsumer,
             17 => Self::OutOfMemory,
             18 => Self::WrongInterface,
+            19 => Self::NotTransferable,
+            20 => Self::TransferRefused,
             _ => return None,
         })
     }

@@ -18,11 +18,11 @@ fn an_sqe_is_these_bytes() {
         transfers: 0x6465,
         buffer: 0x6667,
         result_buffer: 0x7071,
-        reserved: 0,
+        result_transfers: 0x7273,
         interface: 0x7475_7677,
     };
     let golden = "0305030207060504171615141312111023222120272625243332313037363534\
-                  4746454443424140575655545352515063626160656467667170000077767574";
+                  4746454443424140575655545352515063626160656467667170737277767574";
     assert_eq!(hex(sqe.as_bytes()), golden);
 }
 
@@ -134,7 +134,7 @@ fn numbers_and_names_agree() {
     }
     assert_eq!((0..=u16::MAX).filter(|n| ExceptionKind::from_number(*n).is_some()).count(), 5);
     assert_eq!((0..=u8::MAX).filter(|n| Opcode::from_number(*n).is_some()).count(), 11);
-    assert_eq!((0..=u8::MAX).filter(|n| Status::from_number(*n).is_some()).count(), 19);
+    assert_eq!((0..=u8::MAX).filter(|n| Status::from_number(*n).is_some()).count(), 21);
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
 //!   and what an operation comes to. `wait.rs`: the thread's own wait.
 //! * `ipc.rs`: calls. `fastpath.rs`: the same for the one case that has to be fast. `message.rs`: copying.
+//!   `transfer.rs`: capabilities that go along.
 //!   `object.rs`: calls on objects of the kernel's.
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
@@ -40,6 +41,7 @@ pub mod party;
 pub mod pass;
 pub mod service;
 pub mod timers;
+pub mod transfer;
 pub mod wait;
 
 pub use machine::Machine;

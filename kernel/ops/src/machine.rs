@@ -49,6 +49,12 @@ pub trait Space: Sync + 'static {
 pub enum Defect {
     /// The fast path does not ask which interface a call means.
     AnyInterface,
+    /// A message brings capabilities that its receiver did not say it takes.
+    TransferForced,
+    /// No bug: a delivery takes long between departure and arrival.
+    SlowArrival,
+    /// A capability that was moved to a receiver that is gone does not come back, as slowly.
+    MoveLost,
     /// The fast path does not ask whether a facet was revoked.
     RevokedFacet,
     /// A receive that is put back gets its new name after the service's lock was let go.

@@ -32,6 +32,8 @@ pub trait Objects: Machine {
         params: &[u8],
         results: &mut [u8],
     ) -> Result<Served, Status>;
+    /// Whether a capability to such an object may go to another process, as its interface says.
+    fn is_transferable(self, object: Self::Other) -> bool;
     /// A capability to such an object left a slot of `process`: the object's own rule.
     fn released(self, process: &'static ProcessPart<Self>, object: Self::Other);
     /// The current thread ends with `code`.
@@ -199,8 +201,9 @@ fn serve<M: Objects>(
     call: &abi_ring::Call,
     cap: &Cap<Object<M::Other>>,
 ) -> Result<Answer, Status> {
+    // No method of the kernel's takes capabilities.
     if call.transfers() != 0 {
-        return Err(Status::InvalidArgument);
+        return Err(Status::TransferRefused);
     }
     let length = call.params().length() as usize;
     let mut params = Buffer::of_bytes(calling.caller.m, length)?;
@@ -254,11 +257,8 @@ fn read_params<M: Machine>(
             preemption_point(caller.m);
         }
         let offset = number * MAX_COPY_BYTES;
-        message::fetch::<M>(payload, offset, part, space, &caller.ring.kernel).map_err(
-            |fault| match fault {
-                Fault::Source(status) | Fault::Target(status) => status,
-            },
-        )?;
+        message::fetch::<M>(payload, offset, part, space, &caller.ring.kernel)
+            .map_err(Fault::status)?;
     }
     Ok(())
 }
@@ -291,9 +291,10 @@ pub fn released<M: Objects>(
     Released(cap): Released<Object<M::Other>>,
 ) {
     match cap.object {
-        Object::Endpoint(of) if of.process == process.key() => close(m, of),
+        // Whichever table it was moved to: there is one such slot.
+        Object::Endpoint(of) => close(m, of),
         Object::Other(object) => m.released(process, object),
-        Object::Endpoint(_) | Object::Facet(_) | Object::ParkSpace => {}
+        Object::Facet(_) | Object::ParkSpace => {}
     }
 }
 

@@ -13,7 +13,7 @@ use abi_types::{
     CapSlot, Cqe, CqeFlags, ExceptionKind, INLINE_BYTES, InterfaceTag, Opcode, Sqe, SqeFlags,
     Status, TransferMode,
 };
-use schema_wire::{Encode, Exception, Method, Reply, Transfer, Transport};
+use schema_wire::{Callee, Encode, Exception, Method, Reply, Transfer, Transport};
 use zerocopy::IntoBytes;
 
 use crate::io::{Io, Pending, status_of};
@@ -77,15 +77,13 @@ impl<'io, const WORDS: usize, M: Memory, K: Enter> Caller<'io, WORDS, M, K> {
 impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M, K> {
     fn call<P: Encode>(
         &mut self,
-        target: CapSlot,
-        interface: InterfaceTag,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
         let io = self.io;
         let run = |sqe, payload: &[u64], inline: &mut _| io.run(sqe, payload, inline);
-        self.exchange.call(run, target, interface, method, params, transfers)
+        self.exchange.call(run, callee, params, transfers)
     }
 }
 
@@ -162,16 +160,16 @@ impl<const WORDS: usize> Exchange<WORDS> {
     pub fn call<P: Encode>(
         &mut self,
         run: impl FnOnce(Sqe, &[u64], &mut [u64; INLINE_WORDS]) -> Result<Cqe, Status>,
-        target: CapSlot,
-        interface: InterfaceTag,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
         let length = params.encode(self.message.as_mut_bytes()).map_err(|e| e.status())?;
         let words = self.add_transfers(length, transfers)?;
+        let Callee { target, interface, method, accepts } = callee;
         let mut sqe = call(target, interface, method, length as u32);
         sqe.transfers = transfers.len() as u16;
+        sqe.result_transfers = accepts;
         // The kernel reads parameters from here and writes results to here while `run` does not
         // return, which is when nothing else has the message.
         let place = self.message.as_mut_ptr().expose_provenance() as u64;

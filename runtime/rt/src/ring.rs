@@ -33,7 +33,7 @@ pub const NOP: Sqe = Sqe {
     transfers: 0,
     buffer: 0,
     result_buffer: 0,
-    reserved: 0,
+    result_transfers: 0,
     interface: 0,
 };
 

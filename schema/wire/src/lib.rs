@@ -36,7 +36,7 @@ mod exception_capnp {
 }
 
 pub use answer::{Answer, NoResult, Served, answer_with, params_error, room_for};
-pub use call::{CallError, Reading, Reply, Transfer, Transport, results_of};
+pub use call::{CallError, Callee, Reading, Reply, Transfer, Transport, results_of};
 pub use error::WireError;
 pub use exception::{EXCEPTION_BYTES, EXCEPTION_MESSAGE_BYTES, Exception};
 pub use interface::{Interface, MethodEntry, StructLayout};

@@ -33,6 +33,14 @@ impl HostObject {
             Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
         }
     }
+
+    /// Whether it may go to another process.
+    pub fn is_transferable(self) -> bool {
+        let tag = self.interface();
+        let interfaces = schema::INTERFACES.iter();
+        let mut its = interfaces.filter(|one| InterfaceTag::of(one.id) == Some(tag));
+        its.next().is_some_and(|one| one.is_transferable)
+    }
 }
 
 /// The calling thread: it has no registers, and can end.
@@ -104,6 +112,10 @@ impl Objects for Host {
         results: &mut [u8],
     ) -> Result<Served, Status> {
         serve_call(calling, object, method, params, results)
+    }
+
+    fn is_transferable(self, object: HostObject) -> bool {
+        object.is_transferable()
     }
 
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {

@@ -56,9 +56,14 @@ impl User {
         self.m
     }
 
+    /// Its process.
+    pub fn process(&self) -> &'static kernel_process::Process<Host> {
+        process_of(self.m, self.thread)
+    }
+
     /// Its memory.
     pub fn space(&self) -> &'static HostSpace {
-        &process_of(self.m, self.thread).ops.space
+        &self.process().ops.space
     }
 
     /// The slot that a grant of its process went to.

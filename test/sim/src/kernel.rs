@@ -80,6 +80,10 @@ impl<P: Policy + 'static> Objects for Sim<P> {
         test_machine::serve_call(calling, object, method, params, results)
     }
 
+    fn is_transferable(self, object: HostObject) -> bool {
+        object.is_transferable()
+    }
+
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
         test_machine::released(self, object);
     }

@@ -13,11 +13,11 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{CapSlot, Cqe, InterfaceTag, Opcode, Sqe, SqeFlags, Status};
+use abi_types::{CapSlot, Cqe, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::caller::{Exchange, LARGE_WORDS};
 use capos_rt::serve::Call;
 use fiber_core::Outcome;
-use schema_wire::{Encode, Reply, Served, Transfer, Transport};
+use schema_wire::{Callee, Encode, Reply, Served, Transfer, Transport};
 
 use crate::fiber::shield;
 use crate::shield::wait_in_any_case;
@@ -105,13 +105,11 @@ impl Caller<LARGE_WORDS> {
 impl<const WORDS: usize> Transport for Caller<WORDS> {
     fn call<P: Encode>(
         &mut self,
-        target: CapSlot,
-        interface: InterfaceTag,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
-        self.0.call(submit, target, interface, method, params, transfers)
+        self.0.call(submit, callee, params, transfers)
     }
 }
 

@@ -20,7 +20,7 @@ pub fn failures(attacker: &Attacker) -> u64 {
         Sqe { opcode: 0xee, ..NOP },
         call(nowhere, PLAIN, 3, 0),
         Sqe { length: u32::MAX, ..call(attacker.timer, schema::timer::INTERFACE_TAG, 1, 0) },
-        Sqe { reserved: 3, interface: 7, ..NOP },
+        Sqe { result_transfers: 3, interface: 7, ..NOP },
         Sqe { opcode: Opcode::Release as u8, cap: nowhere.to_bits(), ..NOP },
         Sqe { opcode: Opcode::Cancel as u8, arg: 77, ..NOP },
         Sqe { opcode: Opcode::Return as u8, arg: u64::MAX, ..NOP },

@@ -33,7 +33,7 @@ pub fn opcodes(t: &mut T<'_, Bench>) -> Outcome {
 type Field = (&'static str, fn(&mut Sqe));
 
 /// The fields of an SQE.
-const FIELDS: [Field; 13] = [
+const FIELDS: [Field; 14] = [
     ("flags", |sqe| sqe.flags |= 1 << 6),
     ("method", |sqe| sqe.method = 1),
     ("length", |sqe| sqe.length = 1),
@@ -45,7 +45,8 @@ const FIELDS: [Field; 13] = [
     ("transfers", |sqe| sqe.transfers = 1),
     ("buffer", |sqe| sqe.buffer = 1),
     ("result_buffer", |sqe| sqe.result_buffer = 1),
-    ("reserved", |sqe| sqe.reserved = 0x8000),
+    ("result_transfers", |sqe| sqe.result_transfers = 1),
+    ("too many result_transfers", |sqe| sqe.result_transfers = 9),
     ("interface", |sqe| sqe.interface ^= 1 << 31),
 ];
 
@@ -57,13 +58,22 @@ pub fn reserved_fields(t: &mut T<'_, Bench>) -> Outcome {
         (sqe::plain(Opcode::Yield), &[]),
         (
             sqe::call_endpoint(own, 2, 0, 0),
-            &["method", "length", "cap", "arg", "transfers", "buffer", "interface"],
+            &[
+                "method",
+                "length",
+                "cap",
+                "arg",
+                "transfers",
+                "buffer",
+                "interface",
+                "result_transfers",
+            ],
         ),
-        (sqe::recv(own), &["cap"]),
+        (sqe::recv(own), &["cap", "result_transfers"]),
         (sqe::answer(0, 0, 0), &["length", "arg", "transfers", "buffer"]),
         (
             sqe::then_recv(sqe::answer(0, 0, 0), own),
-            &["length", "cap", "arg", "transfers", "buffer"],
+            &["length", "cap", "arg", "transfers", "buffer", "result_transfers"],
         ),
         (sqe::release(CapSlot::NONE), &["cap"]),
         (sqe::cancel(0), &["arg"]),
