@@ -163,11 +163,22 @@ PROOFS = {
     "C6": [
         "//kernel/core/ledger:core_ledger_cases",
         "//kernel/core/ledger:core_ledger_property",
+        "//kernel/core/manifest:core_manifest_model",
+        "//kernel/process:kernel_process_lives",
+        "//test/qemu/attacks/alone:frames_1d_release",
+        "//test/qemu/start:refused_frames_release",
     ],
     "C7": [
         "//kernel/core/ledger:core_ledger_account",
         "//kernel/core/ledger:core_ledger_property",
         "//kernel/core/ledger:a_charge_is_released_once",
+        "//kernel/core/cap:core_cap_table",
+        "//kernel/ops:kernel_ops_served",
+        "//kernel/process:kernel_process_histories",
+        "//kernel/process:kernel_process_lives",
+        "//test/qemu/exact:exact_qemu_1d_checked",
+        "//test/qemu/exact:exact_qemu_1d_release",
+        "//test/qemu/user:user_1d_checked",
     ],
     "C8": [
         "//kernel/core/elf:core_elf_model",
@@ -489,12 +500,16 @@ PROOFS = {
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
+        "//kernel/core/machine/speculation:core_speculation_table",
+        "//test/qemu/boot:speculation_as_cascade_lake_2r",
+        "//test/qemu/boot:speculation_refused_skylake_1d",
     ],
     "M10": [
         "//test/qemu/boot:fatal_panic_4r_release",
         "//test/qemu/smoke:smoke_4r_release",
     ],
     "M11": [
+        "//kernel/process:kernel_process_histories",
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",
         "//test/qemu/ipc:ipc_1d_checked",
@@ -511,8 +526,13 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
+        "//test/qemu/attacks/alone:frames_1d_checked",
     ],
-    "M14": ["//test/qemu/faults:faults_qemu_1d_checked"],
+    "M14": [
+        "//test/qemu/faults:faults_qemu_1d_checked",
+        "//test/qemu/user:user_1d_checked",
+        "//test/qemu/user:user_predictions_4r",
+    ],
     "M15": [
         "//test/qemu/user:user_1d_checked",
         "//test/qemu/user:user_4r_release",

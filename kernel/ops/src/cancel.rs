@@ -5,7 +5,7 @@ use crate::capability::ProcessKey;
 use crate::complete::complete;
 use crate::machine::{Defect, Machine, Record, key_of};
 use crate::party::{Fit, Party};
-use crate::{deadlines, ipc, park};
+use crate::{deadlines, ipc, output, park};
 use abi_ring::{Credit, Outcome};
 use abi_types::Status;
 use smp_pending::Target;
@@ -35,14 +35,14 @@ pub fn claim<M: Machine>(m: M, thread: &'static M::Thread, party: Party, target:
             let Some(held) = thread.ops().completions_of(party.thread.generation) else {
                 return false;
             };
-            let cell = held.ring().shared.cells.get(party.cell);
-            let is_ours = cell.is_some_and(|cell| deadlines::claim_sleep(m, cell));
+            let is_ours = deadlines::claim_sleep(m, &held.ring().shared.cells, party.cell);
             if is_ours && !m.plants(Defect::SleepNotCountedOut) {
                 thread.ops().process(m).sleep_ended(m);
             }
             is_ours
         }
-        Target::Park => park::give_up(m, thread),
+        Target::Park { ticket } => park::give_up(m, thread, ticket),
+        Target::Write => output::give_up(m, thread.ops().process_slot(), party),
         Target::Join { .. } | Target::Read => m.claim(party, target),
     }
 }

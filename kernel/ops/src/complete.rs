@@ -85,9 +85,8 @@ pub fn post_with<M: Machine>(
     };
     let mut completions = completions?;
     let (ring, cq) = completions.parts()?;
-    let cell = ring.shared.cells.get(party.cell)?;
     if !m.plants(Defect::TimerKept) {
-        deadlines::settle(m, cell);
+        deadlines::settle(m, &ring.shared.cells, party.cell);
     }
     // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
     // once and needs the cell.

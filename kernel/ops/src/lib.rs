@@ -12,14 +12,16 @@
 //!
 //! * `machine.rs`: what a machine owes, and the parts of its records that operations reach.
 //!   `capability.rs`: what a slot holds. `service.rs`: what a process serves. `timers.rs`: the timers there are.
+//!   `paid.rs`: memory beside the charge for it.
 //! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
 //!   and what an operation comes to. `wait.rs`: the thread's own wait.
 //! * `ipc.rs`: calls. `fastpath.rs`: the same for the one case that has to be fast. `message.rs`: copying.
-//!   `transfer.rs`: capabilities that go along.
-//!   `object.rs`: calls on objects of the kernel's.
+//!   `transfer.rs`: capabilities that go along. `object.rs`: calls on objects of the kernel's. `output.rs`: what
+//!   processes write to the console, `outlets.rs`: its rings.
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
 //! * `park.rs`: words that threads wait at. `deadlines.rs`: time limits. `expire.rs`: who serves them.
+//!   `pending.rs`: what a thread keeps of its operations.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
@@ -36,11 +38,14 @@ pub mod ipc;
 pub mod machine;
 pub mod message;
 pub mod object;
+pub mod outlets;
+pub mod output;
+pub mod paid;
 pub mod park;
 pub mod party;
 pub mod pass;
+mod pending;
 pub mod service;
-pub mod timers;
 pub mod transfer;
 pub mod wait;
 

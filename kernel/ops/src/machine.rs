@@ -2,23 +2,24 @@
 //! of its records that operations reach.
 
 use crate::capability::{CapTable, Object, ProcessKey};
+use crate::outlets::Outputs;
 use crate::party::Party;
+pub use crate::pending::Pending;
 use crate::service::Service;
-use crate::timers::Timers;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::{CapSlot, Status};
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::convert::Infallible;
 use core_cap::{Cap, CapError};
 use core_fallible::OutOfMemory;
+use core_ledger::{Charge, KernelStackPages, Ledger, Pool, Profile, SleepWaiters};
 use core_thread::{ThreadKey, Want};
-use core_timer::DeadlineQueue;
 use kernel_dispatch as dispatch;
 use smp_lock::{Guard, LockClass, TicketLock};
 use smp_park::ParkTable;
-use smp_pending::{Cell, Cells, Target};
+use smp_pending::Target;
 use smp_ring::{Completions, Context, Ring, RingHome};
+use smp_timer::Deadlines;
 
 /// Buckets of the park table, each with a lock of its own: two for each CPU there can be.
 pub const PARK_BUCKETS: usize = 256;
@@ -67,6 +68,8 @@ pub enum Defect {
     LostWake,
     /// The timer of an operation that is over stays armed.
     TimerKept,
+    /// Who serves a deadline does not ask whether the timer was armed again since.
+    StaleDeadline,
     /// A deadline is armed 4 ms too late.
     LateDeadline,
     /// The sleep of a dead thread is not counted out.
@@ -75,6 +78,14 @@ pub enum Defect {
     ServesOn,
     /// A thread that begins while its process is closed is not killed.
     NotKilledAtBirth,
+    /// The charge for the record of a thread that nobody can join is kept.
+    RecordChargeKept,
+    /// The charge for the stack of a thread that has ended is kept.
+    StackChargeKept,
+    /// What was reserved for a thread that could not be made stays reserved.
+    ReservationKept,
+    /// The charge for a message is kept when the message is gone.
+    MessageChargeKept,
 }
 
 /// The parts of a thread's record that operations reach.
@@ -86,7 +97,7 @@ pub trait Record<M: Machine>: dispatch::Record {
 /// The part of a CPU's record that operations reach.
 pub trait CpuPart {
     /// Deadlines armed there.
-    fn deadlines(&self) -> &TicketLock<DeadlineQueue>;
+    fn deadlines(&self) -> &Deadlines;
 }
 
 /// A machine whose threads have rings. Its threads have stacks: an operation may switch in the middle.
@@ -124,26 +135,26 @@ pub trait Machine:
 
 /// What all rings share.
 pub struct Tables {
-    /// The timers of all operations.
-    pub timers: Timers,
     /// Threads that wait at addresses.
-    pub park: ParkTable<'static, PARK_BUCKETS>,
+    pub park: ParkTable<PARK_BUCKETS>,
     /// Whether IPC may take its fast path.
     pub has_fast_path: bool,
+    /// Console output of processes.
+    pub outputs: Outputs,
 }
 
 /// What a thread keeps with its ring, for as long as it lives.
 pub struct Own<M: Machine> {
-    /// The cells of its pending operations.
+    /// The cells of its pending operations, with their timers.
     pub cells: Pending,
     /// Its process.
     pub process: &'static ProcessPart<M>,
     /// Which thread of its record it is.
     pub generation: u32,
+    /// Pays for its stack in the kernel.
+    pub stack: Charge<'static, KernelStackPages>,
 }
 
-/// The cells of a thread's pending operations.
-pub type Pending = Cells<Vec<Cell>, Vec<AtomicU64>>;
 /// A thread's ring with what it keeps there.
 pub type OwnRing<M> = Ring<<M as Machine>::RingMemory, Own<M>>;
 /// The completion side of a thread's ring, locked.
@@ -157,12 +168,8 @@ pub struct ThreadPart<M: Machine> {
     pub home: RingHome<M::Context, M::RingMemory, Own<M>>,
     slot: u32,
     process: AtomicU32,
-    /// The pending PARK: which wait, and its cell.
-    pub park_ticket: AtomicU32,
-    /// See `park_ticket`; 0 while there is none.
+    /// The cell of the pending PARK, as a name; 0 while there is none.
     pub park_cell: AtomicU64,
-    /// When that PARK times out.
-    pub park_deadline_ns: AtomicU64,
 }
 
 /// In the place of a process's position: none.
@@ -176,9 +183,7 @@ impl<M: Machine> ThreadPart<M> {
             home: RingHome::new(context),
             slot,
             process: AtomicU32::new(NO_PROCESS),
-            park_ticket: AtomicU32::new(0),
             park_cell: AtomicU64::new(0),
-            park_deadline_ns: AtomicU64::new(0),
         }
     }
 
@@ -243,48 +248,62 @@ pub struct ProcessPart<M: Machine> {
     key: AtomicU64,
     /// Names its memory in park keys; never used again.
     identity: AtomicU64,
-    /// Sleeps that are pending, and how many may be.
-    sleeps: AtomicU32,
-    sleep_limit: AtomicU32,
+    /// What it may use and what it uses: open from its begin until it ends.
+    pub ledger: Ledger,
+    /// Pays for sleeps that are pending.
+    sleeps: Pool<SleepWaiters>,
 }
 
 impl<M: Machine> ProcessPart<M> {
     /// The part of a record without a process.
     pub fn new(space: M::Space) -> Self {
+        let ledger = Ledger::new(&Profile::NONE);
+        ledger.close();
         Self {
             space,
             caps: TicketLock::with_class(LockClass::Table, None),
             service: TicketLock::with_class(LockClass::Endpoint, None),
             key: AtomicU64::new(0),
             identity: AtomicU64::new(0),
-            sleeps: AtomicU32::new(0),
-            sleep_limit: AtomicU32::new(0),
+            ledger,
+            sleeps: Pool::new(),
         }
     }
 
-    /// Makes the record at `slot` a process's if it is free; one of two that want it gets it.
-    pub fn begin(&self, slot: u32, identity: u64, sleep_limit: u32) -> bool {
+    /// Makes the record at `slot` a process's if it is free; one of two that want it gets it. A record whose
+    /// last account is not settled is not free.
+    pub fn begin(&self, slot: u32, identity: u64, profile: &Profile) -> bool {
         // Acquire, pairs with the release below and in `vacate`.
         let now = self.key.load(Ordering::Acquire);
         let Some(begun) = ProcessKey::from_bits(now).begun(slot) else { return false };
+        if !self.ledger.is_settled() {
+            return false;
+        }
         // AcqRel: as above.
         let exchanged =
             self.key.compare_exchange(now, begun.to_bits(), Ordering::AcqRel, Ordering::Relaxed);
         if exchanged.is_err() {
             return false;
         }
+        if self.ledger.reopen(profile).is_err() {
+            // Release, pairs with the acquire above.
+            self.key.fetch_add(ProcessKey::ONE_GENERATION, Ordering::Release);
+            return false;
+        }
         self.identity.store(identity, Ordering::Relaxed);
-        self.sleeps.store(0, Ordering::Relaxed);
-        self.sleep_limit.store(sleep_limit, Ordering::Relaxed);
         true
     }
 
-    /// Gives the record back: nothing of the process is left.
-    pub fn vacate(&self) {
+    /// Gives the record back: nothing of the process is left. Whether its account reads zero.
+    #[must_use = "an account that does not read zero is a defect"]
+    pub fn vacate(&self) -> bool {
         *self.caps.lock() = None;
         *self.service.lock() = None;
+        self.ledger.close();
+        let is_zero = self.ledger.is_zero();
         // Release, pairs with the acquire in `begin`.
         self.key.fetch_add(ProcessKey::ONE_GENERATION, Ordering::Release);
+        is_zero
     }
 
     /// Its position.
@@ -312,34 +331,28 @@ impl<M: Machine> ProcessPart<M> {
         self.identity.load(Ordering::Relaxed)
     }
 
-    /// Counts one more pending sleep; `false` if it has as many as it may.
+    /// Pays for one more pending sleep; `false` if it has as many as it may.
     pub fn sleep_began(&self) -> bool {
-        let limit = self.sleep_limit.load(Ordering::Relaxed);
-        let mut pending = self.sleeps.load(Ordering::Relaxed);
-        while pending < limit {
-            match self.sleeps.compare_exchange(
-                pending,
-                pending + 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return true,
-                Err(now) => pending = now,
+        match self.ledger.reserve(SleepWaiters, 1) {
+            Ok(sleep) => {
+                self.sleeps.put(sleep.commit());
+                true
             }
+            Err(_) => false,
         }
-        false
     }
 
     /// A pending sleep is over.
     pub fn sleep_ended(&self, m: M) {
-        if self.sleeps.fetch_sub(1, Ordering::Relaxed) == 0 {
-            m.defect("more sleeps ended than began");
+        match self.sleeps.take(&self.ledger, 1) {
+            Some(sleep) => sleep.release(),
+            None => m.defect("more sleeps ended than began"),
         }
     }
 
     /// Sleeps that are pending.
     pub fn sleeps(&self) -> u32 {
-        self.sleeps.load(Ordering::Relaxed)
+        self.sleeps.count()
     }
 
     /// What a slot of its table holds.

@@ -452,7 +452,10 @@ fn ends_on_the_way(cpus: usize, lingers: u32, defect: Option<Defect>) {
         let is_here = is_timer(&mut user, timer);
         assert_eq!(left, u32::from(!is_here), "{status:?}");
         // A call that never reached its receiver leaves everything here.
-        assert!(matches!(status, Status::Ok | Status::Disconnected | Status::Cancelled));
+        assert!(
+            matches!(status, Status::Ok | Status::Disconnected | Status::Cancelled),
+            "{status:?}"
+        );
     })
     .with("service", Grant::Client(0, 0, 1));
     let config = Config { cpus, defect, ..Config::default() };

@@ -8,7 +8,7 @@
 //!
 //! The order for a thread: its pending operations are claimed from whatever they wait for; what it was
 //! serving ends; its ring and stack are taken; its process lets go of it; its joiner completes. For a
-//! process: capabilities, calls, memory, the record.
+//! process: capabilities, calls, memory; then its output goes out, and the record is given back.
 
 use crate::join::{self, recycle};
 use crate::machine::{Machine, process_of};
@@ -97,9 +97,17 @@ pub fn reap<M: Machine>(m: M, thread: &'static Thread<M>) {
 /// Hands a process over whose last thread has left.
 pub fn reap_process<M: Machine>(m: M, process: &'static Process<M>, code: i64) {
     process.set_exit_code(code);
+    process.ops.ledger.close();
     let records = m.records();
     records.remains.add_process(process, |slot| records.process(slot));
     ask_for_a_step(m);
+}
+
+/// Hands a process over again that waited for its output to go out. What is taken apart already takes no time.
+pub(crate) fn output_is_out<M: Machine>(m: M, slot: u32) {
+    if let Some(process) = m.records().process(slot) {
+        reap_process(m, process, process.exit_code());
+    }
 }
 
 /// Wakes the reaper if it waits and there is something to do. For whoever serves [`Requests::REAP`].
@@ -170,7 +178,9 @@ fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
             Claimed::Some => return Progress::Made,
             Claimed::OneIsAnothers => return Progress::Blocked,
         }
-        deadlines::stop_all_of(m, thread.slot());
+        if let Some(held) = thread.ops.completions_of(key.generation) {
+            deadlines::stop_enter(m, held.ring());
+        }
         remains.set_claimed(thread.slot());
         return Progress::Made;
     }
@@ -180,9 +190,14 @@ fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
     let Ok(left) = thread.ops.home.retire() else { m.defect("a dead thread is on a stack") };
     remains.unlist_thread(thread);
     drop(left.stack);
-    if let Some((memory, Own { cells, .. })) = left.ring {
+    if let Some((memory, Own { cells, stack, .. })) = left.ring {
+        if m.plants(Defect::StackChargeKept) {
+            core::mem::forget(stack);
+        } else {
+            stack.release();
+        }
         let number = thread.ring_number.load(Ordering::Relaxed);
-        process.give_ring(SpareRing { number, memory, cells });
+        process.give_ring(m, SpareRing { number, memory, cells });
     }
     let code = thread.exit_code();
     // Before a join can say that the thread is gone: who joins it leaves after it. Should this end the
@@ -196,12 +211,15 @@ fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
     let Some(lifecycle) = life.as_mut() else { m.defect("a thread without a lifecycle") };
     let Ok(verdict) = lifecycle.exit(code) else { m.defect("a thread exited twice") };
     let is_over = lifecycle.is_over();
+    let paid = verdict.ends_charge.then(|| lifecycle.end_charge(m));
     if is_over {
         *life = None;
     }
     drop(life);
-    if verdict.ends_charge {
-        process.discharge(m);
+    if m.plants(Defect::RecordChargeKept) {
+        core::mem::forget(paid);
+    } else {
+        drop(paid);
     }
     if let Some(joiner) = verdict.complete {
         join::complete(m, joiner, code);
@@ -235,20 +253,15 @@ fn claim_operations<M: Machine>(m: M, thread: &'static Thread<M>, key: ThreadKey
         drop(held);
         let party = Party { thread: key, cell: index, room: Fit::NONE };
         let is_ours = cancel::claim(m, thread, party, target);
-        if !is_ours && target == Target::Park {
+        if !is_ours && matches!(target, Target::Park { .. }) {
             // Whoever has claimed the wait completes it any moment, by the thread's record alone.
             return Claimed::OneIsAnothers;
         }
         // Whoever has it instead finds the cell given back, and nobody to tell.
         let Some(held) = thread.ops.completions_of(key.generation) else { return Claimed::All };
-        let ring = held.ring();
-        if let Some(cell) = ring.shared.cells.get(index) {
-            if !is_ours && target == Target::Sleep && cell.timer().is_some() {
-                ring.shared.process.sleep_ended(m);
-            }
-            deadlines::settle(m, cell);
-        }
-        ring.shared.cells.drop_with_ring(index);
+        let cells = &held.ring().shared.cells;
+        deadlines::settle(m, cells, index);
+        cells.drop_with_ring(index);
     }
     Claimed::Some
 }
@@ -280,8 +293,11 @@ fn continue_process<M: Machine>(m: M) {
         Stage::Calls => drain_calls(m, process),
         Stage::Memory => free_memory(m, process),
         Stage::Record => {
+            // Before the look: whoever sends the last of its output puts it into the list again.
             remains.unlist_process(process);
-            m.process_reaped(process);
+            if m.tables().outputs.leave(process.slot()) {
+                m.process_reaped(process);
+            }
             return remains.end_job();
         }
     };

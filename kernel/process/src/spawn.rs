@@ -2,13 +2,12 @@
 
 use crate::end;
 use crate::join;
-use crate::machine::{Machine, Place, Stack, process_of};
-use crate::process::{Process, RingPlace, SpareRing, SpawnError};
-use crate::thread::Thread;
-use abi_sync::atomic::AtomicU64;
+use crate::machine::{Machine, Place, Stack, Worker, process_of};
+use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
+use crate::thread::{Life, Thread};
 use abi_types::{CapSlot, RingBlock};
 use core_cap::Cap;
-use core_fallible::{OutOfMemory, try_collect};
+use core_fallible::OutOfMemory;
 use core_sched::CpuId;
 use core_sched_policy::{LatencyClass, Share, Weight};
 use core_thread::{Lifecycle, ThreadKey};
@@ -16,7 +15,7 @@ use kernel_dispatch::{self as dispatch, preemption_point};
 use kernel_ops::capability::Object;
 use kernel_ops::machine::{Defect, Own, Pending};
 use kernel_ops::object::Calling;
-use smp_pending::{Cell, Cells};
+use kernel_ops::paid::NoMemory;
 use smp_ring::{NewRing, Refused};
 use smp_rq::lock_home_by;
 
@@ -32,14 +31,18 @@ impl<M: Machine> Parts<M> {
     fn allocate(m: M, process: &'static Process<M>) -> Result<Self, SpawnError> {
         let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         preemption_point(m);
-        let (ring, limit) = take_ring(m, process).ok_or(SpawnError::Memory)?;
+        // The stack is given back in a section of its own.
+        let (ring, limit) = take_ring(m, process).inspect_err(|_| preemption_point(m))?;
         preemption_point(m);
         Ok(Self { stack, ring, limit })
     }
 }
 
 /// A ring for a new thread, and how much one call may carry.
-fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(SpareRing<M>, u32)> {
+fn take_ring<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+) -> Result<(SpareRing<M>, u32), NoMemory> {
     let (entries, limit) = {
         let profile = &process.members.lock().profile;
         (profile.ring_entries, profile.ring_scratch_limit_bytes)
@@ -47,22 +50,25 @@ fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(SpareRin
     let ring = match process.take_ring_place()? {
         RingPlace::Used(ring) => ring,
         RingPlace::New(number) => {
-            let block = RingBlock::new(entries)?;
-            let cells = pending(block.cq_entries()).ok()?;
-            preemption_point(m);
-            let address = Process::<M>::ring_address(number);
-            let memory = m.new_ring(&process.ops.space, address, block)?;
-            SpareRing { number, memory, cells }
+            let made = new_ring(m, process, number, entries);
+            made.inspect_err(|_| process.untake_ring_place(number))?
         }
     };
-    Some((ring, limit))
+    Ok((ring, limit))
 }
 
-/// Room for that many pending operations.
-fn pending(count: u32) -> Result<Pending, OutOfMemory> {
-    let cells = try_collect((1..count).map(|_| Cell::default()))?;
-    let words = count.div_ceil(u64::BITS);
-    Ok(Cells::new(cells, try_collect((1..words).map(|_| AtomicU64::new(0)))?))
+fn new_ring<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+    number: u32,
+    entries: u32,
+) -> Result<SpareRing<M>, NoMemory> {
+    let block = RingBlock::new(entries).ok_or(NoMemory::Machine)?;
+    let cells = Pending::new(&process.ops.ledger, block.cq_entries(), || preemption_point(m))?;
+    preemption_point(m);
+    let address = Process::<M>::ring_address(number);
+    let memory = m.new_ring(&process.ops.space, address, block)?;
+    Ok(SpareRing { number, memory, cells })
 }
 
 /// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.
@@ -73,8 +79,8 @@ pub fn spawn<M: Machine>(
     weight: Weight,
     held: bool,
 ) -> Result<ThreadKey, SpawnError> {
-    process.admit(M::STACK_PAGES)?;
-    match prepare(m, process, &mut start, weight, held) {
+    let admitted = process.admit(M::STACK_PAGES)?;
+    match prepare(m, process, &mut start, weight, held, admitted) {
         Ok(thread) => {
             let key = thread.key();
             // The process may have been closed since it admitted the thread: then its killer did not find it.
@@ -92,7 +98,6 @@ pub fn spawn<M: Machine>(
             Ok(key)
         }
         Err(error) => {
-            process.discharge(m);
             if let Some(code) = process.leave(m, 0) {
                 end::reap_process(m, process, code);
             }
@@ -116,16 +121,20 @@ pub fn spawn_held<M: Machine>(
     let made = spawn(m, process, start, process.weight(), true);
     let mut caps = process.ops.caps.lock();
     let table = caps.as_mut().ok_or(SpawnError::Closed)?;
-    // The promised slot, under one lock.
-    table.abort(place);
-    let key = made?;
+    let key = match made {
+        Ok(key) => key,
+        Err(error) => {
+            table.abort(place);
+            return Err(error);
+        }
+    };
     let (handle, interface) = M::handle_to(key);
-    let slot = table.insert(Cap::new(Object::Other(handle), interface));
+    let slot = table.fill(place, Cap::new(Object::Other(handle), interface));
     drop(caps);
-    slot.map_err(|_| {
+    if slot.is_none() {
         join::handle_released(m, key);
-        SpawnError::Closed
-    })
+    }
+    slot.ok_or(SpawnError::Closed)
 }
 
 fn prepare<M: Machine>(
@@ -134,10 +143,19 @@ fn prepare<M: Machine>(
     start: &mut M::UserStart,
     weight: Weight,
     held: bool,
+    admitted: Admitted,
 ) -> Result<&'static Thread<M>, SpawnError> {
-    let parts = Parts::allocate(m, process)?;
-    let Some(thread) = m.records().take_thread() else {
-        process.give_ring(parts.ring);
+    let parts = match Parts::allocate(m, process) {
+        Ok(parts) => parts,
+        Err(error) => {
+            if m.plants(Defect::ReservationKept) {
+                core::mem::forget(admitted);
+            }
+            return Err(error);
+        }
+    };
+    let Some(thread) = m.records().take_thread(m) else {
+        process.give_ring(m, parts.ring);
         return Err(SpawnError::Memory);
     };
     let Ok(generation) = thread.state.create() else {
@@ -152,14 +170,16 @@ fn prepare<M: Machine>(
         capset: process.capset_address(),
     };
     thread.begin(process.slot(), number);
-    *thread.lifecycle.lock() =
-        Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });
+    let Admitted { record, stack } = admitted;
+    let lifecycle = if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) };
+    *thread.lifecycle.lock() = Some(Life::new(lifecycle, record.commit()));
+    let stack = stack.commit();
     let own_process = &process.ops;
     let ring = NewRing {
         memory,
         params_bytes: parts.limit,
         result_bytes: parts.limit,
-        shared: || Own { cells, process: own_process, generation },
+        shared: || Own { cells, process: own_process, generation, stack },
         only_passes: !m.tables().has_fast_path,
     };
     let start = m.start(&process.ops.space, start, place);
@@ -167,7 +187,7 @@ fn prepare<M: Machine>(
     if let Err(Refused { stack, ring, .. }) = prepared {
         drop(stack);
         if let Some(NewRing { memory, shared, .. }) = ring {
-            process.give_ring(SpareRing { number, memory, cells: shared().cells });
+            process.give_ring(m, SpareRing { number, memory, cells: shared().cells });
         }
         undo(m, thread);
         return Err(SpawnError::Closed);
@@ -187,15 +207,15 @@ fn renew_node<M: Machine>(m: M, thread: &'static Thread<M>, weight: Weight) {
     }
 }
 
-/// Makes the thread that takes apart what ended, and lets it run: one of no process, with an account of its
-/// own. Once, before there are processes.
-pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
+/// Makes a thread of the kernel's own, and lets it run: one of no process, with an account of its
+/// own. Each once, before there are processes.
+pub fn spawn_worker<M: Machine>(m: M, worker: Worker) -> Result<(), OutOfMemory> {
     let stack = m.new_stack()?;
-    let thread = m.records().take_thread().ok_or(OutOfMemory)?;
+    let thread = m.records().take_thread(m).ok_or(OutOfMemory)?;
     if thread.state.create().is_err() {
         m.defect("a free thread record is in use");
     }
-    let start = m.reaper_start(thread);
+    let start = m.worker_start(thread, worker);
     if thread.ops.home.prepare(stack, start, None::<NewRing<_, fn() -> _>>).is_err() {
         m.defect("the context of a free thread record is in use");
     }
@@ -203,7 +223,10 @@ pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
     if thread.state.start().is_err() {
         m.defect("a new thread cannot be started");
     }
-    m.records().reaper.set(Some(thread));
+    match worker {
+        Worker::Reaper => m.records().reaper.set(Some(thread)),
+        Worker::Drain => m.records().drain.set(Some(thread)),
+    }
     dispatch::enqueue_new(m, thread);
     Ok(())
 }

@@ -140,10 +140,10 @@ fn no_thread_is_made_without_a_record_and_its_ring_is_kept_for_the_next() {
     let config = Config { threads: 3, ..Config::default() };
     let report = run_one(config, main, bodies);
     assert_eq!(ended_with(&report), [("main", 0)]);
-    // A stack and a ring for the only one; a stack for each that was refused, and a ring for the first of them.
+    // A stack, a ring and a record for the only one; a stack for each that was refused, and a ring for the first of them.
     assert_eq!(
         report.allocations,
-        2 + 20 + 1 + 1,
+        3 + 20 + 1 + 1,
         "the ring of a thread that was refused was lost"
     );
 }
@@ -212,10 +212,12 @@ fn each_line_of_a_profile_has_its_own_sentence() {
         assert!(said.contains(expected), "{said}");
         user.exit(0)
     };
-    let cases: [(&str, fn(&mut core_manifest::Profile)); 3] = [
+    let cases: [(&str, fn(&mut core_manifest::Profile)); 5] = [
         ("threads", |profile| profile.threads = 3),
         ("kernel-stack pages", |profile| profile.kernel_stack_pages = 3),
         ("slot for the handle", |profile| profile.cap_slots = 8),
+        ("no frames left: ", |profile| profile.frames = 3),
+        ("no kernel memory left: ", |profile| profile.kernel_bytes = 9_000),
     ];
     for (expected, shrink) in cases {
         let mut process = Process::new("main", move |user| refusal(user, expected));
@@ -433,6 +435,26 @@ fn planted_bugs_in_the_end_of_threads_are_found() {
     assert!(is_found(Defect::ServesOn, served, vec![server]));
 }
 
+#[test]
+fn planted_bugs_in_accounts_are_found() {
+    let main = |mut user: User| {
+        let handle = user.spawn(0, 0).unwrap();
+        joined(&mut user, handle);
+    };
+    for defect in [Defect::RecordChargeKept, Defect::StackChargeKept] {
+        assert!(is_found(defect, main, vec![body(|_| {})]), "{defect:?} is not noticed");
+    }
+    // Frames for the ring of the first thread only.
+    let refused = |mut user: User| assert!(user.spawn(0, 0).is_err());
+    let config = Config { defect: Some(Defect::ReservationKept), ..Config::default() };
+    let mut process = Process::new("main", refused);
+    process.profile.frames = 2;
+    let runs = AssertUnwindSafe(|| run(config, vec![process.clone()], vec![body(|_| {})]));
+    assert!(catch_unwind(runs).is_err(), "what stays reserved is not noticed");
+    let whole = run(Config::default(), vec![process], vec![body(|_| {})]);
+    assert_eq!(ended_with(&whole), [("main", 0)]);
+}
+
 /// A completion that comes late, for a thread whose record is another's by now, reaches nobody.
 fn late_completion(defect: Option<Defect>) -> Report {
     let first = body(|_| {});
@@ -451,8 +473,8 @@ fn late_completion(defect: Option<Defect>) -> Report {
             user.compute_a_slice();
         }
         // The reaper and this thread came before it.
-        let stale = m.name_of_thread(2).generation - 1;
-        let thread = ThreadKey { slot: 2, generation: stale };
+        let stale = m.name_of_thread(3).generation - 1;
+        let thread = ThreadKey { slot: 3, generation: stale };
         let party = Party { thread, cell: 0, room: Fit::NONE };
         complete(m, party, &Outcome::plain(Status::Cancelled));
         assert_eq!(joined(&mut user, heir), (Status::Ok, 0));

@@ -12,22 +12,25 @@ use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader, Inte
 use alloc::vec::Vec;
 use core::fmt;
 use core_address::PAGE_SIZE;
-use core_cap::{Cap, Grant, Slot, Table};
+use core_cap::{Cap, Grant};
 use core_elf::{Image, Tls};
-use core_endpoint::{EndpointKey, Limits};
-use core_manifest::{GrantKind, Manifest, Name, Profile};
+use core_endpoint::EndpointKey;
+use core_ledger::{ChargeError, Frames};
+use core_manifest::{GrantKind, Manifest, Name};
 use core_paging::Access;
 use core_sched_policy::Weight;
 use kernel_arch::context::UserStart;
 use kernel_arch::log;
 use kernel_mm::OutOfMemory;
-use kernel_mm::fallible::{try_collect, try_push};
+use kernel_mm::fallible::try_push;
 use kernel_mm::space::{MAX_PAGES, SpaceError};
-use kernel_ops::capability::{CapTable, FacetOf};
-use kernel_ops::service::Service;
-use kernel_process::NewProcess;
+use kernel_object::thread_spawner::Refused;
+use kernel_ops::capability::FacetOf;
+use kernel_ops::paid::NoMemory;
+use kernel_process::machine::Worker;
 use kernel_process::process::SpawnError;
-use kernel_process::spawn::{spawn, spawn_reaper};
+use kernel_process::spawn::{spawn, spawn_worker};
+use kernel_process::{BeginError, NewProcess};
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
@@ -40,7 +43,7 @@ pub(crate) enum Refusal {
     Module(Name),
     Memory(Name, SpaceError),
     OutOfMemory,
-    Records(Name),
+    Begin(Name, BeginError),
     Slots(Name),
     Interface(Name),
     Thread(Name, SpawnError),
@@ -52,16 +55,37 @@ impl fmt::Display for Refusal {
             Self::Manifest(error) => write!(f, "{MANIFEST_MODULE}: {error}"),
             Self::Elf(name, error) => write!(f, "process {}: {error}", name.as_str()),
             Self::Module(name) => write!(f, "process {}: its boot module is gone", name.as_str()),
+            Self::OutOfMemory => f.write_str("not enough memory for the processes"),
+            Self::Begin(name, BeginError::Records) => {
+                write!(f, "process {}: too many processes", name.as_str())
+            }
+            Self::Begin(name, BeginError::Memory(NoMemory::Machine)) => {
+                write!(f, "process {}: not enough memory for its tables", name.as_str())
+            }
+            Self::Begin(name, BeginError::Memory(NoMemory::Account(error)))
+            | Self::Memory(name, SpaceError::Account(error)) => {
+                write!(f, "process {}: {}", name.as_str(), error.message())?;
+                describe(f, error)
+            }
             Self::Memory(name, error) => {
                 write!(f, "process {}: its memory cannot be mapped: {error:?}", name.as_str())
             }
-            Self::OutOfMemory => f.write_str("not enough memory for the processes"),
-            Self::Records(name) => write!(f, "process {}: too many processes", name.as_str()),
             Self::Slots(name) => write!(f, "process {}: no slot for a grant", name.as_str()),
             Self::Interface(name) => write!(f, "{}: its interface has no tag", name.as_str()),
             Self::Thread(name, error) => {
-                write!(f, "process {}: no first thread: {error:?}", name.as_str())
+                let (_, why) = Refused::from(*error).exception();
+                write!(f, "process {}: no first thread: {why}", name.as_str())
             }
+        }
+    }
+}
+
+/// How much of a line was wanted, and how much there is.
+fn describe(f: &mut fmt::Formatter<'_>, error: &ChargeError) -> fmt::Result {
+    match error {
+        ChargeError::Closed => Ok(()),
+        ChargeError::Exhausted { wanted, reading, .. } => {
+            write!(f, " ({wanted} wanted, {} of {} used)", reading.used, reading.limit)
         }
     }
 }
@@ -94,7 +118,8 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
         try_push(&mut starts, start)?;
     }
     shutdown::expect(started.len() as u32);
-    spawn_reaper(Kernel)?;
+    spawn_worker(Kernel, Worker::Reaper)?;
+    spawn_worker(Kernel, Worker::Drain)?;
     for (made, start) in started.iter().zip(starts) {
         let name = made.process.members.lock().name;
         let spawned = spawn(Kernel, made.process, start, made.process.weight(), false);
@@ -118,38 +143,17 @@ fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
             try_push(&mut serves, tag(name, interface_id)?)?;
         }
     }
-    let (service, endpoints) = if serves.is_empty() {
-        (None, Vec::new())
-    } else {
-        let (service, endpoints) = new_service(&from.profile, &serves)?;
-        (Some(service), endpoints)
-    };
     let new = NewProcess {
         name,
         profile: from.profile,
         weight: Weight::new(from.weight).unwrap_or(Weight::DEFAULT),
         is_essential: from.is_essential,
-        caps: new_table(from.profile.cap_slots)?,
-        service,
+        serves: &serves,
     };
-    let process = RECORDS.begin_process(new).ok_or(Refusal::Records(name))?;
-    process.ops.space.create().map_err(|error| Refusal::Memory(name, error))?;
+    let begun = RECORDS.begin_process(Kernel, new);
+    let (process, endpoints) = begun.map_err(|error| Refusal::Begin(name, error))?;
+    process.ops.space.create(&process.ops.ledger).map_err(|error| Refusal::Memory(name, error))?;
     Ok(Made { process, endpoints })
-}
-
-fn new_table(limit: u32) -> Result<CapTable<KernelObject>, Refusal> {
-    let slots = limit.next_power_of_two();
-    let slots: Vec<Slot<Object>> = try_collect((0..slots).map(|_| Slot::UNUSED))?;
-    Table::new(slots, limit).map_err(|_| Refusal::OutOfMemory)
-}
-
-fn new_service(
-    profile: &Profile,
-    serves: &[InterfaceTag],
-) -> Result<(Service, Vec<EndpointKey>), Refusal> {
-    let limits =
-        Limits { queued: profile.endpoint_queue_limit, in_flight: profile.in_flight_call_limit };
-    Ok(Service::new(limits, serves)?)
 }
 
 /// Fills the process's table and its CapSet page.
@@ -247,6 +251,10 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
     let image = Image::parse(file).map_err(|error| Refusal::Elf(name, error))?;
     let wrong = |error| Refusal::Memory(name, error);
     let absent = |_| Refusal::Memory(name, SpaceError::Absent);
+    // All of it at once: what does not fit the profile is refused before anything is mapped.
+    let pages = image.parts().fold(STACK_PAGES, |sum, part| sum.saturating_add(part.pages));
+    let fits = process.ops.ledger.reserve(Frames, u32::try_from(pages).unwrap_or(u32::MAX));
+    fits.map(drop).map_err(|error| wrong(error.into()))?;
     for part in image.parts() {
         map(process, part.start, part.pages, part.access).map_err(wrong)?;
         for page in 0..part.pages {

@@ -4,18 +4,42 @@
 //! thread has left, and the reaper takes apart what is left (`kernel_process::reaper`); nothing is left
 //! but its record ([`process_reaped`]). The system ends with its last process, or with an essential one.
 
-use crate::kernel::Process;
-use crate::system::RECORDS;
+use crate::kernel::{Kernel, Process};
+use crate::system::{self, RECORDS};
 use crate::{fatal, section};
 use abi_report::Exit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel_arch::{log, println, stop};
+use kernel_process::drain;
+use smp_lock::LockClass;
 use spin::Once;
 
 /// Processes that have not ended.
 static LIVE: AtomicU32 = AtomicU32::new(0);
 /// The exit code of the first process that failed, as bits.
 static FIRST_FAILURE: AtomicU64 = AtomicU64::new(0);
+
+/// How long the end of the system waits for what processes wrote: as long as somebody at a screen would.
+const OUTPUT_NS: u64 = 1_000_000_000;
+
+/// Accounts of processes of which nothing is left.
+static ACCOUNTS_CLOSED: AtomicU64 = AtomicU64::new(0);
+/// Those of them that did not read zero.
+static ACCOUNTS_NOT_ZERO: AtomicU64 = AtomicU64::new(0);
+
+/// Accounts that were closed, and those of them that did not read zero.
+pub(crate) fn accounts() -> (u64, u64) {
+    (ACCOUNTS_CLOSED.load(Ordering::Relaxed), ACCOUNTS_NOT_ZERO.load(Ordering::Relaxed))
+}
+
+/// Something that a process paid for was lost. Its record is not used again until it is back.
+#[cold]
+fn account_is_not_zero() {
+    if cfg!(checked) {
+        system::defect("the account of a process that is gone does not read zero");
+    }
+    ACCOUNTS_NOT_ZERO.fetch_add(1, Ordering::Relaxed);
+}
 
 /// What a test kernel does when a process has ended: its name and exit code.
 pub type Watcher = fn(&str, i64);
@@ -45,7 +69,10 @@ pub(crate) fn process_reaped(process: &'static Process) {
         (members.name, members.is_essential)
     };
     let cpu_time_us = process.cpu_time_ns() / 1_000;
-    process.ops.vacate();
+    ACCOUNTS_CLOSED.fetch_add(1, Ordering::Relaxed);
+    if !RECORDS.vacate(process) {
+        account_is_not_zero();
+    }
     if let Some(watcher) = WATCHER.get() {
         watcher(name.as_str(), code);
     }
@@ -68,8 +95,17 @@ pub(crate) fn process_reaped(process: &'static Process) {
     }
 }
 
+/// Waits until what processes wrote is with the console, for a second at most. In the reaper, at the end of the
+/// system.
+pub fn finish_output() {
+    if let Some(reaper) = RECORDS.reaper() {
+        drain::finish(Kernel, reaper, OUTPUT_NS);
+    }
+}
+
 /// Ends the system.
 fn end_system(code: i64) -> ! {
+    finish_output();
     stop::claim();
     stop::stop_others();
     if let Some(ticks) = section::longest() {
@@ -78,6 +114,22 @@ fn end_system(code: i64) -> ! {
     if let Some(reaper) = RECORDS.reaper() {
         println!("The reaper has had {} us of CPU time.", reaper.ran_ns() / 1_000);
     }
+    if let Some(drain) = RECORDS.drain() {
+        println!("The drain has had {} us of CPU time.", drain.ran_ns() / 1_000);
+    }
+    print_locks();
     println!("The system has ended with {code}.");
     fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
+}
+
+/// The locks that were taken, class by class, in images that count them for people.
+fn print_locks() {
+    if !cfg!(measure) {
+        return;
+    }
+    println!("Locks                taken      waited  held ticks");
+    for class in LockClass::ORDERED {
+        let Some(tally) = smp_lock::tally(class) else { continue };
+        println!("  {class:<13?} {:>12} {:>11} {:>11}", tally.taken, tally.waited, tally.longest);
+    }
 }

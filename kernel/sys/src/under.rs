@@ -18,17 +18,18 @@ use kernel_arch::context::{self, Context, KernelStart, UserStart};
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
 use kernel_arch::{apic, log, time};
-use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut};
+use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut, preemption_point};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_zeroed_words;
-use kernel_mm::space::{AddressSpace, PinnedRing, StillInUse};
+use kernel_mm::space::{AddressSpace, Pinned, PinnedRing, SpaceError, StillInUse};
 use kernel_mm::stack::{self, KernelStack};
 use kernel_mm::thread::UserContext;
 use kernel_ops::machine::{ProcessPart, Tables};
+use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
-use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Records, end, join};
+use kernel_process::machine::{BadStart, Place, Start, Worker};
+use kernel_process::{Records, drain, end, join};
 use smp_ipi::{IdleSet, Requests};
 use smp_pending::Target;
 
@@ -119,10 +120,6 @@ impl Machine for Kernel {
 
     fn halt(self, _: Here) {
         section::end("idle");
-        // Text that a program wrote and nobody has painted.
-        if kernel_arch::console::paint() {
-            return section::end("a piece of the screen");
-        }
         // Interrupts are off since before the look, and on for this one instruction.
         cpu::wait_for_interrupt();
         section::begin();
@@ -328,9 +325,11 @@ impl kernel_ops::Machine for Kernel {
         match target {
             Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
             Target::Read => console::give_up(party),
-            Target::Call { .. } | Target::Recv { .. } | Target::Sleep | Target::Park => {
-                system::defect("an operation of the rings waits for an object")
-            }
+            Target::Call { .. }
+            | Target::Recv { .. }
+            | Target::Sleep
+            | Target::Park { .. }
+            | Target::Write => system::defect("an operation of the rings waits for an object"),
         }
     }
 }
@@ -359,6 +358,14 @@ impl kernel_process::Machine for Kernel {
         Ok(user)
     }
 
+    fn new_context(self) -> UserContext {
+        UserContext::new()
+    }
+
+    fn new_space(self) -> AddressSpace {
+        AddressSpace::new()
+    }
+
     fn new_stack(self) -> Result<KernelStack, OutOfMemory> {
         KernelStack::for_thread()
     }
@@ -368,8 +375,19 @@ impl kernel_process::Machine for Kernel {
         space: &'static AddressSpace,
         address: u64,
         block: RingBlock,
-    ) -> Option<PinnedRing> {
-        space.pin(address, block.size()).ok()?.into_ring(block)
+    ) -> Result<PinnedRing, NoMemory> {
+        let no_memory = |error| match error {
+            SpaceError::Account(error) => NoMemory::Account(error),
+            _ => NoMemory::Machine,
+        };
+        let mut pinning = space.begin_pin(address, block.size()).map_err(no_memory)?;
+        loop {
+            match pinning.step().map_err(no_memory)? {
+                Pinned::More(more) => pinning = more,
+                Pinned::Done(pinned) => return pinned.into_ring(block).ok_or(NoMemory::Machine),
+            }
+            preemption_point(self);
+        }
     }
 
     fn start<'s>(
@@ -385,8 +403,16 @@ impl kernel_process::Machine for Kernel {
         kernel_mm::thread::Start::User { space, user }
     }
 
-    fn reaper_start(self, thread: &'static Thread) -> kernel_mm::thread::Start<'static> {
-        kernel_mm::thread::Start::Kernel(KernelStart::new(run_reaper, thread))
+    fn worker_start(
+        self,
+        thread: &'static Thread,
+        worker: Worker,
+    ) -> kernel_mm::thread::Start<'static> {
+        let run = match worker {
+            Worker::Reaper => run_reaper,
+            Worker::Drain => run_drain,
+        };
+        kernel_mm::thread::Start::Kernel(KernelStart::new(run, thread))
     }
 
     fn free_memory(self, space: &'static AddressSpace, frames: u64) -> bool {
@@ -402,8 +428,28 @@ impl kernel_process::Machine for Kernel {
     fn process_reaped(self, process: &'static Process) {
         shutdown::process_reaped(process);
     }
+
+    fn console_has_room(self) -> bool {
+        kernel_arch::console::has_room()
+    }
+
+    fn console_submit(self, bytes: &[u8]) -> usize {
+        kernel_arch::console::submit(bytes)
+    }
+
+    fn console_paint(self) -> bool {
+        kernel_arch::console::paint()
+    }
+
+    fn console_look_after(self) {
+        kernel_arch::console::look_after();
+    }
 }
 
 fn run_reaper(thread: &'static Thread) -> ! {
     end::run_reaper(Kernel, thread)
+}
+
+fn run_drain(thread: &'static Thread) -> ! {
+    drain::run_drain(Kernel, thread)
 }

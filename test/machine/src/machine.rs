@@ -11,17 +11,17 @@ use core_fallible::OutOfMemory;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
-use core_timer::DeadlineQueue;
 use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
 use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
+use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
-use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Process, Records, Thread, end, join};
+use kernel_process::machine::{BadStart, Place, Start, Worker};
+use kernel_process::{Process, Records, Thread, drain, end, join};
 use smp_ipi::{IdleSet, Requests};
-use smp_lock::TicketLock;
 use smp_pending::Target;
 use smp_ring_testing::{HostContext, cpu_here};
+use smp_timer::Deadlines;
 use std::convert::Infallible;
 use std::sync::Mutex;
 
@@ -31,7 +31,7 @@ pub struct Host(pub(crate) &'static World);
 
 /// What the machine keeps of a CPU.
 pub struct Own {
-    deadlines: TicketLock<DeadlineQueue>,
+    deadlines: Deadlines,
     /// An interrupt is on its way.
     pub(crate) is_interrupted: AtomicBool,
     /// When the timer fires.
@@ -54,7 +54,7 @@ pub(crate) const NOT_ARMED: u64 = u64::MAX;
 impl Own {
     pub(crate) fn new(cpu: usize) -> Self {
         Self {
-            deadlines: TicketLock::new(DeadlineQueue::new(cpu as u32)),
+            deadlines: Deadlines::new(cpu as u16),
             is_interrupted: AtomicBool::new(false),
             armed_ns: AtomicU64::new(NOT_ARMED),
             idle: HostContext::new(),
@@ -64,7 +64,7 @@ impl Own {
 }
 
 impl CpuPart for Own {
-    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
+    fn deadlines(&self) -> &Deadlines {
         &self.deadlines
     }
 }
@@ -75,9 +75,35 @@ impl Host {
         self.0.clock.load(SeqCst)
     }
 
+    /// Thread records that there are.
+    pub fn records_made(self) -> usize {
+        self.0.records.threads().len()
+    }
+
     /// The name of whichever thread is in a record.
     pub fn name_of_thread(self, slot: u32) -> ThreadKey {
         self.0.records.thread(slot).expect("a record").key()
+    }
+
+    /// The console takes so many more bytes, as its interrupt says.
+    pub fn console_takes(self, bytes: usize) {
+        self.0.console.lock().unwrap().room += bytes;
+        drain::wake(self);
+    }
+
+    /// What has come to the console.
+    pub fn console_text(self) -> Vec<u8> {
+        self.0.console.lock().unwrap().text.clone()
+    }
+
+    /// How often somebody looked after a console without room.
+    pub fn console_looks(self) -> u32 {
+        self.0.console.lock().unwrap().looks
+    }
+
+    /// Whether what a thread's record held was taken apart.
+    pub fn is_taken_apart(self, slot: u32) -> bool {
+        self.0.records.thread(slot).is_some_and(|thread| thread.ops.home.completions().is_none())
     }
 
     /// Processes that have not been taken apart.
@@ -117,6 +143,7 @@ impl Host {
     pub(crate) fn user_step(self, thread: &'static Thread<Self>) {
         self.take_interrupts(true);
         while dispatch::way_out(self, thread) == WayOut::Again {}
+        self.0.check_accounts();
     }
 }
 
@@ -310,6 +337,18 @@ impl kernel_process::Machine for Host {
         &self.0.records
     }
 
+    fn new_context(self) -> HostContext {
+        HostContext::new()
+    }
+
+    fn new_space(self) -> HostSpace {
+        HostSpace::default()
+    }
+
+    fn may_grow(self) -> bool {
+        self.0.allocate().is_ok()
+    }
+
     fn user_start(self, start: Start) -> Result<UserStart, BadStart> {
         let body = self.0.body(start.entry).ok_or(BadStart::Entry)?;
         Ok(UserStart { body, argument: start.argument })
@@ -324,12 +363,10 @@ impl kernel_process::Machine for Host {
         space: &'static HostSpace,
         address: u64,
         block: RingBlock,
-    ) -> Option<&'static PlainMemory> {
-        self.0.allocate().ok()?;
-        let ring: &'static PlainMemory =
-            Box::leak(Box::new(PlainMemory::zeroed(block.sq_entries())));
-        space.put_ring(address, ring);
-        Some(ring)
+    ) -> Result<&'static PlainMemory, NoMemory> {
+        self.0.allocate()?;
+        let make = || &*Box::leak(Box::new(PlainMemory::zeroed(block.sq_entries())));
+        Ok(space.put_ring(address, block.size(), make)?)
     }
 
     fn start(
@@ -338,6 +375,7 @@ impl kernel_process::Machine for Host {
         user: &mut UserStart,
         place: Place,
     ) -> smp_ring_testing::Body {
+        self.0.is_in_kernel(place.thread).store(false, SeqCst);
         let (body, argument, ring) = (user.body.clone(), user.argument, space.ring(place.ring));
         self.0.guarded(move || {
             self.arrive();
@@ -351,10 +389,13 @@ impl kernel_process::Machine for Host {
         })
     }
 
-    fn reaper_start(self, thread: &'static Thread<Self>) -> smp_ring_testing::Body {
+    fn worker_start(self, thread: &'static Thread<Self>, worker: Worker) -> smp_ring_testing::Body {
         self.0.guarded(move || {
             self.arrive();
-            end::run_reaper(self, thread)
+            match worker {
+                Worker::Reaper => end::run_reaper(self, thread),
+                Worker::Drain => drain::run_drain(self, thread),
+            }
         })
     }
 
@@ -364,5 +405,25 @@ impl kernel_process::Machine for Host {
 
     fn process_reaped(self, process: &'static Process<Self>) {
         self.0.reaped(process);
+    }
+
+    fn console_has_room(self) -> bool {
+        self.0.console.lock().unwrap().room > 0
+    }
+
+    fn console_submit(self, bytes: &[u8]) -> usize {
+        let mut console = self.0.console.lock().unwrap();
+        let taken = bytes.len().min(console.room);
+        console.room -= taken;
+        console.text.extend(&bytes[..taken]);
+        taken
+    }
+
+    fn console_paint(self) -> bool {
+        false
+    }
+
+    fn console_look_after(self) {
+        self.0.console.lock().unwrap().looks += 1;
     }
 }

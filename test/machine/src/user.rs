@@ -61,6 +61,11 @@ impl User {
         process_of(self.m, self.thread)
     }
 
+    /// The position of its record.
+    pub fn slot(&self) -> u32 {
+        self.thread.slot()
+    }
+
     /// Its memory.
     pub fn space(&self) -> &'static HostSpace {
         &self.process().ops.space
@@ -86,7 +91,10 @@ impl User {
     /// `cap_enter`.
     pub fn enter(&mut self, min_complete: u64, timeout_ns: u64) -> EnterResult {
         self.m.user_step(self.thread);
+        let is_in_kernel = self.m.0.is_in_kernel(self.thread.slot());
+        is_in_kernel.store(true, SeqCst);
         let entered = enter::cap_enter(self.m, Here::now(self.m), min_complete, timeout_ns);
+        is_in_kernel.store(false, SeqCst);
         self.m.user_step(self.thread);
         EnterResult(entered)
     }

@@ -6,6 +6,7 @@
 use abi_types::place::RING_VADDR;
 use abi_types::{Syscall, UNKNOWN_SYSCALL};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core_ledger::{Ledger, Profile};
 use core_paging::Access;
 use kernel_arch::context::{self, Context, State, UserStart};
 use kernel_arch::cpu;
@@ -28,12 +29,18 @@ pub const MAX_CPUS: usize = 8;
 
 /// A process of one thread.
 pub struct Slot {
+    /// Pays for its memory.
+    pub ledger: Ledger,
     pub space: AddressSpace,
     pub thread: UserContext,
 }
 
-pub static SLOTS: [Slot; 2 * MAX_CPUS] =
-    [const { Slot { space: AddressSpace::new(), thread: UserContext::new() } }; 2 * MAX_CPUS];
+/// What a slot may use, unless a test says otherwise: more than it does.
+pub const PLENTY: Profile = Profile { frames: 4096, ..Profile::NONE };
+
+pub static SLOTS: [Slot; 2 * MAX_CPUS] = [const {
+    Slot { ledger: Ledger::new(&PLENTY), space: AddressSpace::new(), thread: UserContext::new() }
+}; 2 * MAX_CPUS];
 
 /// How a thread came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +66,8 @@ pub struct Told {
     pub switch_data: AtomicU64,
     pub commits: AtomicU64,
     pub commit_data: AtomicU64,
+    /// What registers held at the last entry, see [`user_blob::registers`].
+    pub registers: [AtomicU64; user_blob::REGISTERS],
     /// Slot + 1 that the timer switches to instead of the test.
     pub next: AtomicUsize,
 }
@@ -74,6 +83,7 @@ pub static TOLD: [Told; MAX_CPUS] = [const {
         switch_data: AtomicU64::new(0),
         commits: AtomicU64::new(0),
         commit_data: AtomicU64::new(0),
+        registers: [const { AtomicU64::new(0) }; user_blob::REGISTERS],
         next: AtomicUsize::new(0),
     }
 }; MAX_CPUS];
@@ -93,6 +103,18 @@ impl Told {
             slot.store(word, Ordering::Relaxed);
         }
         self.kind.store(kind, Ordering::Relaxed);
+    }
+
+    fn note_registers(&self, found: [u64; user_blob::REGISTERS]) {
+        for (place, word) in self.registers.iter().zip(found) {
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Registers that held what the user had in its own.
+    pub fn tainted(&self) -> usize {
+        let is_tainted = |word: u64| word & !0xff == user_blob::TAINT;
+        self.registers.iter().filter(|word| is_tainted(word.load(Ordering::Relaxed))).count()
     }
 
     fn take(&self) -> Ended {
@@ -120,6 +142,9 @@ fn count_switch(data: &'static u64) -> &'static u64 {
 }
 
 pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
+    if a0 == user_blob::TAINT_ARGUMENT {
+        told().note_registers(user_blob::registers());
+    }
     match Syscall::from_number(number) {
         Some(Syscall::CapEnter) => {
             told().argument.store(a0, Ordering::Relaxed);
@@ -156,10 +181,12 @@ fn end() -> ! {
 pub static TIMER_IN_KERNEL: AtomicU64 = AtomicU64::new(0);
 
 pub fn timer(frame: &TrapFrame) {
+    let found = user_blob::registers();
     if !frame.is_from_user() {
         TIMER_IN_KERNEL.fetch_add(1, Ordering::Relaxed);
         return;
     }
+    told().note_registers(found);
     told().kernel_flags.store(kernel_arch::cpu::flags(), Ordering::Relaxed);
     let next = match told().next.swap(0, Ordering::Relaxed) {
         0 => {
@@ -195,7 +222,7 @@ pub struct Setup {
 impl Slot {
     /// Makes the slot a process about to run `program`.
     pub fn load(&'static self, program: Program, setup: Setup) -> Result<(), &'static str> {
-        self.space.create().map_err(|_| "no space")?;
+        self.space.create(&self.ledger).map_err(|_| "no space")?;
         let map = |start, pages, access| {
             self.space.map_new(start, pages, access).map_err(|_| "a part is not mapped")
         };

@@ -13,9 +13,10 @@ use core_thread::ThreadKey;
 use kernel_ops::capability::Object;
 use kernel_ops::machine::{Defect, ProcessPart, Tables};
 use kernel_ops::object::{Calling, Objects};
+use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
-use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Process, Records, end, join};
+use kernel_process::machine::{BadStart, Place, Start, Worker};
+use kernel_process::{Process, Records, drain, end, join};
 use schema_wire::Served;
 use smp_pending::Target;
 use smp_ring_testing::{CoroutineBody, CoroutineContext, CoroutineStack};
@@ -111,6 +112,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Err(BadStart::Entry)
     }
 
+    fn new_context(self) -> CoroutineContext {
+        CoroutineContext::new()
+    }
+
+    fn new_space(self) -> HostSpace<Ring> {
+        HostSpace::default()
+    }
+
     fn new_stack(self) -> Result<CoroutineStack, OutOfMemory> {
         CoroutineStack::new().ok_or(OutOfMemory)
     }
@@ -120,11 +129,10 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         space: &'static HostSpace<Ring>,
         address: u64,
         block: RingBlock,
-    ) -> Option<Ring> {
-        let kept = RINGS.with(|rings| rings.borrow_mut().pop());
-        let ring = kept.unwrap_or_else(|| real_block(block.sq_entries()));
-        space.put_ring(address, ring);
-        Some(ring)
+    ) -> Result<Ring, NoMemory> {
+        let kept = || RINGS.with(|rings| rings.borrow_mut().pop());
+        let make = || kept().unwrap_or_else(|| real_block(block.sq_entries()));
+        Ok(space.put_ring(address, block.size(), make)?)
     }
 
     fn start(
@@ -138,11 +146,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Box::new(move || self.live(place.thread, ring))
     }
 
-    fn reaper_start(self, thread: &'static Record<P>) -> CoroutineBody {
+    fn worker_start(self, thread: &'static Record<P>, worker: Worker) -> CoroutineBody {
         self.begin_reaper(thread.slot());
         Box::new(move || {
             self.arrive();
-            end::run_reaper(self, thread)
+            match worker {
+                Worker::Reaper => end::run_reaper(self, thread),
+                Worker::Drain => drain::run_drain(self, thread),
+            }
         })
     }
 
@@ -153,6 +164,22 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
 
     fn process_reaped(self, process: &'static Process<Self>) {
         self.check_reaped(process);
-        process.ops.vacate();
+        if !self.0.records.vacate(process) {
+            self.fail(Rule::Invariant, format!("the account of {process:?} is not zero"));
+        }
     }
+
+    fn console_has_room(self) -> bool {
+        true
+    }
+
+    fn console_submit(self, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+
+    fn console_paint(self) -> bool {
+        false
+    }
+
+    fn console_look_after(self) {}
 }

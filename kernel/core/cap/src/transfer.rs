@@ -25,7 +25,7 @@ use abi_types::CapSlot;
 use abi_types::limits::MAX_TRANSFERS;
 
 use crate::slot::Content;
-use crate::{Cap, CapError, Grant, InsertError, Slot, Table};
+use crate::{Cap, CapError, Grant, InsertError, Payer, Slot, Table};
 
 const MOST: usize = MAX_TRANSFERS as usize;
 
@@ -155,7 +155,7 @@ pub enum TransferError {
 #[must_use]
 pub struct Undeliverable<O>(pub Parcel<O>);
 
-impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
+impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
     /// At the sender: checks every line and makes the parcel. Changes nothing in the table.
     ///
     /// `is_live` says whether a capability's grant still stands, `may_pass` whether its interface can
@@ -269,6 +269,20 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
         // In reverse, so that the free list is as it was.
         for index in reservation.slots.iter().take(reservation.count as usize).rev() {
             self.put_free(index.index());
+        }
+    }
+
+    /// Fills the one slot of a promise; `None`, and the promise is taken back, if the process is ending or there
+    /// is not one slot.
+    pub fn fill(&mut self, reservation: Reservation, cap: Cap<O>) -> Option<CapSlot> {
+        match reservation.slots.first() {
+            Some(index) if reservation.count == 1 && self.room().is_ok() => {
+                Some(self.fill_reserved(index.index(), cap))
+            }
+            _ => {
+                self.abort(reservation);
+                None
+            }
         }
     }
 

@@ -2,12 +2,14 @@
 //!
 //! Decided in ADR 28.
 
-use super::{AddressSpace, Root, SpaceError};
+use super::{AddressSpace, InUse, Root, SpaceError};
 use crate::frames::OwnedFrames;
 use crate::tables::Store;
 use crate::time_page;
+use core::mem::ManuallyDrop;
 use core_address::{Frame, VirtAddr};
 use core_frames::Order;
+use core_ledger::{Charge, ChargeError, Frames};
 use core_paging::{Entry, TableStore, UnmapError, tree};
 use kernel_arch::cpu;
 use kernel_arch::paging::FlushRequest;
@@ -26,6 +28,8 @@ const MAX_FRAMES: usize = MAX_PAGES as usize + MAX_TABLES;
 #[must_use = "the frames are lost if they are not released"]
 pub struct Detached {
     frames: Kept,
+    /// Pays for them; lost with them.
+    paid: ManuallyDrop<Charge<'static, Frames>>,
     flush: FlushRequest,
 }
 
@@ -51,6 +55,7 @@ impl Detached {
             // tables, and no CPU has a translation left.
             drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
         }
+        ManuallyDrop::into_inner(self.paid).release();
         Ok(())
     }
 
@@ -91,12 +96,41 @@ impl Kept {
     }
 }
 
-/// The tables of a space during one change: what is taken out is kept, not freed.
-pub(super) struct Keeping(Kept);
+/// The tables of a space during one change: what is taken out is kept, not freed, and what is added is paid
+/// for.
+pub(super) struct Keeping {
+    kept: Kept,
+    /// Pays for what the change adds.
+    paid: Charge<'static, Frames>,
+    /// Why there was no table.
+    refused: Option<ChargeError>,
+}
 
 impl Keeping {
-    pub(super) fn new() -> Self {
-        Self(Kept { frames: [Frame::default(); MAX_FRAMES], count: 0 })
+    /// A change whose pages are paid for already, and that pays for its tables as it makes them.
+    pub(super) fn paid_by(paid: Charge<'static, Frames>) -> Self {
+        let kept = Kept { frames: [Frame::default(); MAX_FRAMES], count: 0 };
+        Self { kept, paid, refused: None }
+    }
+
+    /// The change is made: the space pays for what was added.
+    pub(super) fn settle(self, all: &mut Charge<'static, Frames>) {
+        let merged = all.merge(self.paid);
+        debug_assert!(merged.is_ok(), "a space has one account");
+    }
+
+    /// It pays for so much more.
+    fn settle_more(&mut self, more: Charge<'static, Frames>) {
+        let merged = self.paid.merge(more);
+        debug_assert!(merged.is_ok(), "a space has one account");
+    }
+
+    /// Why the change failed: no table may be no frame, or nobody who pays for it.
+    pub(super) fn why(&self, error: SpaceError) -> SpaceError {
+        match (error, self.refused) {
+            (SpaceError::OutOfMemory, Some(refused)) => SpaceError::Account(refused),
+            (error, _) => error,
+        }
     }
 
     /// Takes mapped pages out, at most [`MAX_PAGES`].
@@ -109,7 +143,7 @@ impl Keeping {
             }
         })?;
         for frame in mapped.iter().take(pages as usize) {
-            self.0.push(*frame);
+            self.kept.push(*frame);
         }
         Ok(())
     }
@@ -123,10 +157,20 @@ impl TableStore for Keeping {
         Store.write(table, index, entry);
     }
     fn new_table(&mut self) -> Option<Frame> {
-        Store.new_table()
+        let one = match self.paid.reserve_more(1) {
+            Ok(one) => one,
+            Err(refused) => {
+                self.refused = Some(refused);
+                return None;
+            }
+        };
+        let table = Store.new_table()?;
+        let merged = self.paid.merge(one.commit());
+        debug_assert!(merged.is_ok(), "reserved through this very charge");
+        Some(table)
     }
     fn free_table(&mut self, table: Frame) {
-        self.0.push(table);
+        self.kept.push(table);
     }
 }
 
@@ -137,11 +181,33 @@ impl AddressSpace {
         if pages > MAX_PAGES {
             return Err(SpaceError::BadRange);
         }
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let mut taken = Keeping::new();
-        taken.take(root, virt, pages)?;
-        Ok(Detached { frames: taken.0, flush: self.machine.request_flush() })
+        let mut lock = self.root.lock();
+        let InUse { root, paid } = lock.in_use_mut()?;
+        let nothing = paid.split(0).ok_or(SpaceError::Absent)?;
+        let mut taken = Keeping::paid_by(nothing);
+        taken.take(*root, virt, pages)?;
+        let count = taken.kept.iter().filter(|frame| !time_page::is(*frame)).count();
+        let paid = paid.split(count as u32);
+        debug_assert!(paid.is_some(), "what is mapped was paid for");
+        let paid = ManuallyDrop::new(paid.unwrap_or(taken.paid));
+        Ok(Detached { frames: taken.kept, paid, flush: self.machine.request_flush() })
+    }
+
+    /// Unmaps pages of a block that is another's to free, and waits until no CPU can reach them.
+    pub(super) fn forget_block(&self, virt: VirtAddr, pages: u64) {
+        let mut lock = self.root.lock();
+        let Ok(InUse { root, paid }) = lock.in_use_mut() else { return };
+        let Some(of_pages) = paid.split(pages as u32) else { return };
+        let mut tables = Keeping::paid_by(of_pages);
+        let done = tree::unmap(&mut tables, *root, virt, pages, |_, _| {});
+        debug_assert!(done.is_ok(), "what was just mapped is not: {done:?}");
+        if let Some(of_tables) = paid.split(tables.kept.count as u32) {
+            tables.settle_more(of_tables);
+        }
+        let flush = self.machine.request_flush();
+        drop(lock);
+        let paid = ManuallyDrop::new(tables.paid);
+        Detached { frames: tables.kept, paid, flush }.release_when_flushed();
     }
 
     /// Undoes the first pages of a mapping that failed, and gives up the lock. Nobody was told of
@@ -159,6 +225,8 @@ impl AddressSpace {
         }
         let flush = self.machine.request_flush();
         drop(lock);
-        Detached { frames: taken.0, flush }.release_when_flushed();
+        // All that the change has paid for, also what it did not come to make.
+        let paid = ManuallyDrop::new(taken.paid);
+        Detached { frames: taken.kept, paid, flush }.release_when_flushed();
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! An [`AddressSpace`] lies in memory that is never given back; tables and pages come and go with
 //! [`create`](AddressSpace::create) and [`destroy`](AddressSpace::destroy). Every frame mapped in it is
-//! its own, but for the time page, which is one for all. No page is writable and executable.
+//! its own, but for the time page, which is one for all. No page is writable and executable. An account pays
+//! for every frame, tables too, from before it is allocated until it is free again.
 //!
 //! Contract:
 //! - an error leaves tables and frames as they were;
@@ -21,15 +22,16 @@ mod pinned;
 pub use copy::{MAX_COPY_BYTES, NotMapped};
 use detached::Keeping;
 pub use detached::{Detached, MAX_PAGES};
-pub use pinned::{PinnedBlock, PinnedRing};
+pub use pinned::{Pinned, PinnedBlock, PinnedRing, Pinning};
 
-use crate::frames::{self, OwnedFrames};
+use crate::frames::{self, Run};
 use crate::tables::{self, Store};
 use crate::{OutOfMemory, time_page};
 use abi_types::place::USER_END;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
+use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_paging::entry::Meaning;
 use core_paging::{
     Access, Caching, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError,
@@ -56,9 +58,17 @@ enum Root {
     /// There is no space.
     Absent,
     /// Pages are mapped below it, and CPUs may load it.
-    InUse(Frame),
+    InUse(InUse),
     /// What is below it is being freed.
     Closing(Closing),
+}
+
+/// A space that may be used.
+#[derive(Debug)]
+struct InUse {
+    root: Frame,
+    /// Pays for the root and everything below it.
+    paid: Charge<'static, Frames>,
 }
 
 impl Root {
@@ -66,8 +76,16 @@ impl Root {
     #[inline]
     fn in_use(&self) -> Option<Frame> {
         match self {
-            Self::InUse(frame) => Some(*frame),
+            Self::InUse(space) => Some(space.root),
             Self::Absent | Self::Closing(_) => None,
+        }
+    }
+
+    /// The table and what pays for it, if pages may be mapped below it.
+    fn in_use_mut(&mut self) -> Result<&mut InUse, SpaceError> {
+        match self {
+            Self::InUse(space) => Ok(space),
+            Self::Absent | Self::Closing(_) => Err(SpaceError::Absent),
         }
     }
 }
@@ -85,11 +103,19 @@ pub enum SpaceError {
     Occupied,
     /// No frames.
     OutOfMemory,
+    /// The account pays for no more.
+    Account(ChargeError),
 }
 
 impl From<OutOfMemory> for SpaceError {
     fn from(_: OutOfMemory) -> Self {
         SpaceError::OutOfMemory
+    }
+}
+
+impl From<ChargeError> for SpaceError {
+    fn from(error: ChargeError) -> Self {
+        SpaceError::Account(error)
     }
 }
 
@@ -144,16 +170,17 @@ impl AddressSpace {
         }
     }
 
-    /// Makes it an empty space.
-    pub fn create(&'static self) -> Result<(), SpaceError> {
+    /// Makes it an empty space, whose frames that account pays for.
+    pub fn create(&'static self, ledger: &'static Ledger) -> Result<(), SpaceError> {
         let mut root = self.root.lock();
         if !matches!(*root, Root::Absent) {
             return Err(SpaceError::Present);
         }
+        let paid = ledger.reserve(Frames, 1)?;
         let new = tables::new_root()?;
         // SAFETY: the root has the kernel's half (`new_root`) and stays until `destroy` closes it.
         unsafe { self.machine.open(new) };
-        *root = Root::InUse(new);
+        *root = Root::InUse(InUse { root: new, paid: paid.commit() });
         Ok(())
     }
 
@@ -191,9 +218,10 @@ impl AddressSpace {
         if pages > MAX_PAGES {
             return Err(SpaceError::BadRange);
         }
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let mut store = Keeping::new();
+        let mut lock = self.root.lock();
+        let InUse { root, paid } = lock.in_use_mut()?;
+        let root = *root;
+        let mut store = Keeping::paid_by(paid.reserve_more(pages as u32)?.commit());
         for page in 0..pages {
             let mut one = || {
                 let mut new = frames::allocate(Order::FRAME)?;
@@ -204,10 +232,12 @@ impl AddressSpace {
                 Ok(())
             };
             if let Err(error) = one() {
+                let error = store.why(error);
                 self.undo(lock, store, virt, page);
                 return Err(error);
             }
         }
+        store.settle(paid);
         Ok(())
     }
 
@@ -226,16 +256,18 @@ impl AddressSpace {
     /// Maps a frame that is no address space's own, for reading.
     fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
         let virt = Self::check_range(at, 1)?;
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let mut store = Keeping::new();
+        let mut lock = self.root.lock();
+        let InUse { root, paid } = lock.in_use_mut()?;
+        let mut store = Keeping::paid_by(paid.reserve_more(0)?.commit());
         let rights = Rights { caching, ..Rights::user(Access::Read) };
         let request = Request { virt, frame, pages: 1, rights, sizes: PageSizes::SMALL };
-        let done = tree::map(&mut store, root, request).map_err(SpaceError::from);
-        if done.is_err() {
+        if let Err(error) = tree::map(&mut store, *root, request) {
+            let error = store.why(error.into());
             self.undo(lock, store, virt, 0);
+            return Err(error);
         }
-        done
+        store.settle(paid);
+        Ok(())
     }
 
     /// Gives mapped pages another kind of access. Translations of the old kind are forgotten when
@@ -257,7 +289,7 @@ impl AddressSpace {
     /// was the last of it. From the first call on nothing can be mapped or copied.
     pub fn destroy(&'static self, max_frames: u64) -> Result<Freed, StillInUse> {
         let mut lock = self.root.lock();
-        if let Root::InUse(root) = *lock {
+        if let Root::InUse(InUse { root, .. }) = *lock {
             // Acquire, pairs with the release when a block is let go.
             let pins = self.pins.load(Ordering::Acquire);
             if pins > 0 {
@@ -265,14 +297,26 @@ impl AddressSpace {
             }
             // SAFETY: the root is freed below, and only then.
             unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
-            *lock = Root::Closing(Closing { root, next: [0; LEVELS] });
+            if let Root::InUse(InUse { paid, .. }) = core::mem::replace(&mut *lock, Root::Absent) {
+                *lock = Root::Closing(Closing { root, paid, next: [0; LEVELS] });
+            }
         }
-        let Root::Closing(Closing { root, next }) = &mut *lock else {
+        let Root::Closing(Closing { root, paid, next }) = &mut *lock else {
             return Err(StillInUse::Absent);
         };
         let mut freed = Freed::default();
-        let mut budget = max_frames.max(1);
-        if free_below(*root, Level::L4, next, &mut freed, &mut budget) {
+        let mut run = Run::default();
+        let mut budget = max_frames.max(1).saturating_mul(COST_OF_A_RUN);
+        let is_done = free_below(*root, Level::L4, next, &mut freed, &mut run, &mut budget);
+        // SAFETY: each was leaked to the space when it was mapped; no CPU uses the tables that led to it, and its
+        // entry was emptied (`free_below`).
+        unsafe { run.free() };
+        // What was freed just now.
+        let given_back = paid.split((freed.pages + freed.tables) as u32);
+        debug_assert!(given_back.is_some(), "more frames were freed than were paid for");
+        drop(given_back);
+        if is_done {
+            debug_assert!(paid.count() == 0, "{} frames are lost", paid.count());
             *lock = Root::Absent;
             freed.is_done = true;
         }
@@ -299,8 +343,13 @@ fn map_frames(
     Ok(tree::map(store, root, request)?)
 }
 
-/// Entries of tables that are looked at in about the time that freeing a frame takes.
-const ENTRIES_PER_FRAME: usize = 32;
+// What the parts of a step cost, each in fractions of what freeing a frame by itself does.
+/// A frame that does not follow the one before.
+const COST_OF_A_RUN: u64 = 8;
+/// A frame that does: its entry is emptied.
+const COST_IN_A_RUN: u64 = 2;
+/// Entries of tables that are looked at for one of these.
+const ENTRIES_PER_COST: usize = 4;
 
 /// Levels of tables.
 const LEVELS: usize = 4;
@@ -309,6 +358,8 @@ const LEVELS: usize = 4;
 #[derive(Debug)]
 struct Closing {
     root: Frame,
+    /// Pays for what is left.
+    paid: Charge<'static, Frames>,
     /// The next entry to be looked at, in the table of each level that is being freed.
     next: [usize; LEVELS],
 }
@@ -320,6 +371,7 @@ fn free_below(
     level: Level,
     next: &mut [usize; LEVELS],
     freed: &mut Freed,
+    run: &mut Run,
     budget: &mut u64,
 ) -> bool {
     let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
@@ -332,7 +384,7 @@ fn free_below(
         let from = next.get(at).copied().unwrap_or(0);
         let found = Store.next_used(table, from, entries);
         let seen = found.unwrap_or(entries).saturating_sub(from);
-        *budget = budget.saturating_sub((seen / ENTRIES_PER_FRAME) as u64);
+        *budget = budget.saturating_sub((seen / ENTRIES_PER_COST) as u64);
         let Some(index) = found else { break };
         if let Some(next) = next.get_mut(at) {
             *next = index;
@@ -343,16 +395,16 @@ fn free_below(
         let meaning = Store.read(table, index).meaning(level);
         match (meaning, level.below()) {
             (Meaning::Table(lower), Some(below)) => {
-                if !free_below(lower, below, next, freed, budget) {
+                if !free_below(lower, below, next, freed, run, budget) {
                     return false;
                 }
             }
             (Meaning::Page(frame, _), _) if !time_page::is(frame) => {
-                *budget -= 1;
                 freed.pages += 1;
-                // SAFETY: leaked to this space when it was mapped; no CPU uses the tables that led
-                // to it, and the entry is emptied before anything else looks.
-                drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
+                // SAFETY: as in `destroy`; the entries of those before it are empty.
+                let follows = unsafe { run.add(frame) };
+                *budget =
+                    budget.saturating_sub(if follows { COST_IN_A_RUN } else { COST_OF_A_RUN });
             }
             _ => {}
         }
@@ -361,7 +413,7 @@ fn free_below(
     if let Some(next) = next.get_mut(at) {
         *next = 0;
     }
-    *budget = budget.saturating_sub(1);
+    *budget = budget.saturating_sub(COST_OF_A_RUN);
     freed.tables += 1;
     Store.free_table(table);
     true

@@ -5,15 +5,16 @@
 //! [`PinnedBlock`] is there, the space stays.
 
 use super::detached::Keeping;
-use super::{AddressSpace, SpaceError, map_frames};
+use super::{AddressSpace, InUse, MAX_PAGES, SpaceError, map_frames};
 use crate::frames::{self, OwnedFrames};
 use abi_ring::Memory;
 use abi_sync::BlockMemory;
 use abi_types::{RingBlock, RingWord};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
-use core_address::{Frame, PAGE_SIZE};
+use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
+use core_ledger::{Charge, Frames};
 use core_paging::Access;
 use kernel_arch::paging;
 
@@ -25,36 +26,104 @@ pub struct PinnedBlock {
     pages: u64,
 }
 
+/// A block on its way to being pinned: its frames are there and paid for, some of them zeroed and mapped. Done
+/// in steps, because a large ring is more than fits a section of kernel code (`section`).
+#[derive(Debug)]
+#[must_use = "a block that is not pinned to the end is to be undone"]
+pub struct Pinning {
+    space: &'static AddressSpace,
+    block: OwnedFrames,
+    /// Pays for the pages that are not mapped yet.
+    paid: Charge<'static, Frames>,
+    virt: VirtAddr,
+    pages: u64,
+    mapped: u64,
+}
+
+/// What a step came to.
+#[derive(Debug)]
+pub enum Pinned {
+    /// There is more to do.
+    More(Pinning),
+    /// All of it is mapped.
+    Done(PinnedBlock),
+}
+
+/// Pages of a block that are zeroed and mapped in one step: as many as fit a section of kernel code (`section`),
+/// most of which is zeroing.
+const PAGES_PER_STEP: u64 = 16;
+
 impl AddressSpace {
     /// Maps a new block of zeros of at least `bytes`, writable for the user, at `start`.
     pub fn pin(&'static self, start: u64, bytes: usize) -> Result<PinnedBlock, SpaceError> {
+        let mut pinning = self.begin_pin(start, bytes)?;
+        loop {
+            match pinning.step()? {
+                Pinned::More(more) => pinning = more,
+                Pinned::Done(block) => return Ok(block),
+            }
+        }
+    }
+
+    /// The same, to be done step by step.
+    pub fn begin_pin(&'static self, start: u64, bytes: usize) -> Result<Pinning, SpaceError> {
         let pages = (bytes as u64).div_ceil(PAGE_SIZE);
         let virt = Self::check_range(start, pages)?;
         let order = Order::for_frames(pages).ok_or(SpaceError::BadRange)?;
-        let mut block = frames::allocate(order)?;
-        block.zero_first(pages);
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let mut store = Keeping::new();
-        if let Err(error) = map_frames(&mut store, root, virt, block.frame(), pages, Access::Write)
-        {
-            // The block is freed after every CPU has forgotten what was mapped of it.
-            self.undo(lock, store, virt, 0);
-            return Err(error);
-        }
-        let total = block.count();
-        let frame = block.leak();
-        free_frames(frame, pages..total);
-        self.pins.fetch_add(1, Ordering::Relaxed);
-        Ok(PinnedBlock { space: self, frame, pages })
+        let paid = self.root.lock().in_use_mut()?.paid.reserve_more(pages as u32)?.commit();
+        Ok(Pinning { space: self, block: frames::allocate(order)?, paid, virt, pages, mapped: 0 })
     }
 }
 
-/// Frees some frames of a block that was leaked; they are mapped nowhere.
-fn free_frames(first: Frame, which: core::ops::Range<u64>) {
-    for frame in which.filter_map(|n| first.checked_add(n)) {
-        // SAFETY: of a block that was just leaked, by the contract; a block may come back in parts.
-        drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
+impl Pinning {
+    /// Zeroes and maps some more pages. If that fails nothing is left of the block.
+    pub fn step(mut self) -> Result<Pinned, SpaceError> {
+        let part = (self.pages - self.mapped).min(PAGES_PER_STEP);
+        self.block.zero_some(self.mapped, part);
+        if let Err(error) = self.map_some(part) {
+            self.undo();
+            return Err(error);
+        }
+        self.mapped += part;
+        if self.mapped < self.pages {
+            return Ok(Pinned::More(self));
+        }
+        let Self { space, block, pages, .. } = self;
+        let total = block.count();
+        let frame = block.leak();
+        if let Some(rest) = frame.checked_add(pages) {
+            // SAFETY: of the block that was just leaked, and mapped nowhere.
+            unsafe { frames::release_run(rest, total - pages) };
+        }
+        space.pins.fetch_add(1, Ordering::Relaxed);
+        Ok(Pinned::Done(PinnedBlock { space, frame, pages }))
+    }
+
+    fn map_some(&mut self, part: u64) -> Result<(), SpaceError> {
+        let bad = SpaceError::BadRange;
+        let virt = self.virt.checked_add(self.mapped * PAGE_SIZE).ok_or(bad)?;
+        let frame = self.block.frame().checked_add(self.mapped).ok_or(bad)?;
+        let mut lock = self.space.root.lock();
+        let InUse { root, paid } = lock.in_use_mut()?;
+        let mut store = Keeping::paid_by(self.paid.split(part as u32).ok_or(bad)?);
+        if let Err(error) = map_frames(&mut store, *root, virt, frame, part, Access::Write) {
+            let error = store.why(error);
+            self.space.undo(lock, store, virt, 0);
+            return Err(error);
+        }
+        store.settle(paid);
+        Ok(())
+    }
+
+    /// Unmaps what was mapped. The block is freed after every CPU has forgotten it.
+    fn undo(self) {
+        let mut left = self.mapped;
+        while left > 0 {
+            let part = left.min(MAX_PAGES);
+            left -= part;
+            let Some(virt) = self.virt.checked_add(left * PAGE_SIZE) else { return };
+            self.space.forget_block(virt, part);
+        }
     }
 }
 

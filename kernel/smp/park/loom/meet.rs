@@ -1,13 +1,13 @@
 //! Park against unpark, timeout and exit: no wake is lost, and a wait ends exactly once.
 use abi_sync::atomic::{AtomicU32, Ordering};
-use abi_sync::{Arc, thread};
-use core_park::{Key, Parked, Waiter, WaiterRef};
+use abi_sync::{Arc, Room, thread};
+use core_park::{Key, Parked, WaiterRef};
 use smp_park::ParkTable;
 
 const KEY: Key = Key::private(1, 64);
 
 struct World {
-    table: ParkTable<'static, 2>,
+    table: ParkTable<2>,
     /// The word user space waits on; relaxed, as user space may be.
     word: AtomicU32,
     completions: AtomicU32,
@@ -15,12 +15,9 @@ struct World {
 
 impl World {
     fn new() -> Arc<Self> {
-        let waiters: &'static [Waiter] = Box::leak(Box::new([Waiter::new(), Waiter::new()]));
-        Arc::new(Self {
-            table: ParkTable::new(waiters, [3, 5]),
-            word: AtomicU32::new(0),
-            completions: AtomicU32::new(0),
-        })
+        let table = ParkTable::new(Room::of(Box::leak(Box::new_uninit_slice(2))), [3, 5]);
+        assert!(table.reach(1) && !table.reach(2), "two, and no place for a third");
+        Arc::new(Self { table, word: AtomicU32::new(0), completions: AtomicU32::new(0) })
     }
 
     fn complete(&self) {
@@ -29,7 +26,7 @@ impl World {
 
     /// Waits while the word is 0.
     fn park(&self) -> Option<WaiterRef> {
-        let is_expected = || Ok::<_, ()>(self.word.load(Ordering::Relaxed) == 0);
+        let is_expected = |_| Ok::<_, ()>(self.word.load(Ordering::Relaxed) == 0);
         match self.table.park(0, KEY, None, 0, is_expected).unwrap() {
             Parked::Waiting { waiter, .. } => Some(waiter),
             _ => {
@@ -45,7 +42,7 @@ impl World {
             self.complete();
             return;
         }
-        let _ = self.table.park(0, KEY, None, 0, || Ok::<_, ()>(true)).unwrap();
+        let _ = self.table.park(0, KEY, None, 0, |_| Ok::<_, ()>(true)).unwrap();
     }
 
     fn wake(&self) {
@@ -132,7 +129,7 @@ fn late_timeout(second: Key, end: fn(&World, WaiterRef) -> bool) {
         });
         // Woken, the thread waits again.
         world.table.unpark(KEY, 1, |_| world.complete());
-        let again = world.table.park(0, second, None, 0, || Ok::<_, ()>(true));
+        let again = world.table.park(0, second, None, 0, |_| Ok::<_, ()>(true));
         timeout.join().unwrap();
         if let Ok(Parked::Waiting { waiter, .. }) = again {
             assert!(world.table.unlink(waiter), "the second wait is untouched");

@@ -1,8 +1,9 @@
 //! What SystemInfo tells.
 
-use crate::image;
 use crate::system::cpus;
 use crate::under::clock;
+use crate::{image, shutdown};
+use abi_sync::mask_below;
 use kernel_object::system_info::Host;
 use schema::system_info::{CpuCounters, Machine};
 
@@ -13,6 +14,7 @@ impl Host for Counted {
     fn machine(&self) -> Machine {
         let frames = kernel_mm::frames::counts();
         let heap = kernel_mm::heap::usage();
+        let (accounts_closed, accounts_not_zero) = shutdown::accounts();
         Machine {
             cpus: cpus().len() as u32,
             profile: image::PROFILE,
@@ -22,11 +24,18 @@ impl Host for Counted {
             heap_bytes: heap.bytes,
             heap_frames: heap.frames,
             heap_allocations: kernel_mm::heap::allocations(),
+            accounts_closed,
+            accounts_not_zero,
         }
     }
 
     fn cpu(&self, cpu: u32) -> Option<CpuCounters> {
-        let cpu = cpus().get(cpu as usize)?;
+        let (cpus, at) = (cpus(), cpu as usize);
+        if at >= cpus.len() {
+            return None;
+        }
+        // The program chose the number: it stays within the table even where the check is only guessed.
+        let cpu = cpus.get(at & mask_below(at, cpus.len()) as usize)?;
         let (counters, queue) = (&cpu.own.counters, &cpu.queue);
         let (_, idle_ns) = queue.lock().view().busy_and_idle_ns();
         Some(CpuCounters {

@@ -8,6 +8,7 @@
 //!
 //! * [`measure`]: samples and their summary. [`raw`]: operations by hand.
 //! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`].
+//! * [`timed`]: operations with a deadline.
 #![no_std]
 #![no_main]
 
@@ -17,6 +18,7 @@ mod park;
 mod raw;
 mod ring;
 mod threads;
+mod timed;
 
 use abi_types::CapSlot;
 use bench_schema::echo;
@@ -34,6 +36,7 @@ struct Bench {
     echo: CapSlot,
     typed: CapSlot,
     yielder: CapSlot,
+    timer: CapSlot,
     park_space: CapSlot,
     threads: Threads,
 }
@@ -49,6 +52,10 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("bench.unpark_none", park::unpark_none),
     Test::new("bench.park_mismatch", park::mismatch),
     Test::new("bench.park_rt", park::round_trip),
+    Test::new("bench.park_rt_limit", park::round_trip_with_limit),
+    Test::new("bench.sleep_cancel", timed::sleep_cancel),
+    Test::new("bench.ipc_rt_deadline", timed::call_with_deadline),
+    Test::new("bench.enter_timeout", timed::enter_with_timeout),
     Test::new("bench.yield_thread", threads::yield_thread),
     Test::new("bench.yield_process", threads::yield_process),
     Test::new("bench.thread_create_join", threads::create_join),
@@ -61,6 +68,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
         echo: env.cap("echo", plain_schema::plain::INTERFACE_ID)?,
         typed: env.cap("typed", echo::INTERFACE_ID)?,
         yielder: env.cap("yielder", plain_schema::plain::INTERFACE_ID)?,
+        timer: env.cap("timer", schema::timer::INTERFACE_ID)?,
         park_space: env.cap("park", schema::park_space::INTERFACE_ID)?,
         threads: Threads::of(&env.caps)?,
     };

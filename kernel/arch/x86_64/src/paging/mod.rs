@@ -6,7 +6,7 @@
 mod space;
 
 pub use space::{CpuSet, FlushRequest, MAX_CPUS, Space, flush_requested};
-pub(crate) use space::{Resident, flush_if_requested};
+pub(crate) use space::{Resident, WAY_BARRIER, flush_if_requested};
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};

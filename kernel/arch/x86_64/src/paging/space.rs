@@ -19,11 +19,21 @@ const CLOSED: u32 = u32::MAX;
 /// Counts requests to flush: each gets the next number.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
+/// Counts openings of address spaces. Zero is none.
+static OPENINGS: AtomicU64 = AtomicU64::new(0);
+
+/// A bit of a CPU's way into address spaces: its place in resident sets is in their second word.
+const WAY_HIGH: u8 = 1 << 0;
+/// Another: predictions learned in one address space are forgotten before the next.
+pub(crate) const WAY_BARRIER: u8 = 1 << 1;
+
 /// A root of page tables that contexts run in.
 #[derive(Debug)]
 pub struct Space {
     /// What goes into CR3.
     cr3: AtomicU64,
+    /// Which opening of all there were this one is: no two have the same.
+    identity: AtomicU64,
     /// CPUs that have it loaded, or are about to.
     resident: [AtomicU64; 2],
     /// Contexts made for it that have not been taken apart, or [`CLOSED`].
@@ -43,6 +53,11 @@ impl Resident {
         let bit = if cpu < MAX_CPUS as u32 { 1 << (cpu % 64) } else { 0 };
         Self { is_high: cpu / 64 == 1, bit }
     }
+
+    /// Its way into address spaces, as far as the place decides it.
+    pub(crate) const fn entry_way(self) -> u8 {
+        if self.is_high { WAY_HIGH } else { 0 }
+    }
 }
 
 /// CPUs, bit n for number n.
@@ -61,6 +76,7 @@ impl Space {
     pub const fn new() -> Self {
         Self {
             cr3: AtomicU64::new(0),
+            identity: AtomicU64::new(0),
             resident: [const { AtomicU64::new(0) }; 2],
             contexts: AtomicU32::new(CLOSED),
         }
@@ -72,6 +88,7 @@ impl Space {
     /// The tables have the kernel's half of the root and stay valid until [`Self::close`] succeeds.
     pub unsafe fn open(&self, root: Frame) {
         self.cr3.store(root.start().as_u64(), Ordering::Relaxed);
+        self.identity.store(OPENINGS.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         // Release, pairs with the acquire in `hold`.
         self.contexts.store(0, Ordering::Release);
     }
@@ -121,10 +138,32 @@ impl Space {
     /// # Safety
     /// It has tables, and a context made for it keeps them while they are loaded.
     #[inline]
-    pub(crate) unsafe fn enter(&self, cpu: Resident) {
+    pub(crate) unsafe fn enter(&self, cpu: &PerCpu) {
+        // One test for what most CPUs have none of.
+        if cpu.entry_way.load(Ordering::Relaxed) != 0 {
+            // SAFETY: by the contract.
+            return unsafe { self.enter_otherwise(cpu) };
+        }
+        let [low, _] = &self.resident;
         // SeqCst, pairs with the fence in `request_flush`: said before the tables are walked.
-        self.word(cpu).fetch_or(cpu.bit, Ordering::SeqCst);
+        low.fetch_or(cpu.resident.bit, Ordering::SeqCst);
         // SAFETY: the kernel's half is the same in all tables, so everything in use stays.
+        unsafe { load(self.cr3.load(Ordering::Relaxed)) };
+    }
+
+    /// As [`Self::enter`], on a CPU of the second word or one that forgets predictions.
+    ///
+    /// # Safety
+    /// As for [`Self::enter`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn enter_otherwise(&self, cpu: &PerCpu) {
+        if cpu.entry_way.load(Ordering::Relaxed) & WAY_BARRIER != 0 {
+            cpu.predictions.belong_to(self.identity.load(Ordering::Relaxed));
+        }
+        // SeqCst, as in `enter`.
+        self.word(cpu.resident).fetch_or(cpu.resident.bit, Ordering::SeqCst);
+        // SAFETY: as in `enter`.
         unsafe { load(self.cr3.load(Ordering::Relaxed)) };
     }
 
