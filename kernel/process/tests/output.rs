@@ -69,6 +69,7 @@ const CLOSED: Config = Config {
     cpus: 1,
     policy: core_sched_policy::PolicyKind::Eevdf,
     threads: 32,
+    processes: 8,
     fast_path: true,
     patience_ns: 1_000_000_000_000,
     defect: None,

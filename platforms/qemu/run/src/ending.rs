@@ -9,7 +9,7 @@ use abi_report::Exit;
 pub enum Ending {
     /// The guest ended it, with a verdict.
     Guest(Exit),
-    /// Status 0: the person left it, or the machine reset itself, which ends it as well.
+    /// Status 0: the person left it, or the machine switched itself off or reset, which ends it as well.
     Left,
     /// A status that is no verdict: QEMU refused its command line, for instance.
     Status(i32),
@@ -47,7 +47,12 @@ impl fmt::Display for Ending {
             Ending::Guest(Exit::GuestTimeout) => {
                 f.write_str("the guest's watchdog saw no progress")
             }
-            Ending::Left => f.write_str("left with Ctrl-A X, or the machine reset itself"),
+            Ending::Guest(Exit::Refused) => {
+                f.write_str("the kernel does not run on this machine, for the reason said above")
+            }
+            Ending::Left => {
+                f.write_str("left with Ctrl-A X, or the machine switched itself off or reset")
+            }
             Ending::Status(code) => {
                 write!(f, "QEMU ended with status {code}, which no guest gives")
             }
@@ -67,6 +72,7 @@ mod tests {
             (Some(Exit::Fail.qemu_status()), None, false, "code other than 0"),
             (Some(Exit::Panic.qemu_status()), None, false, "gave up"),
             (Some(Exit::GuestTimeout.qemu_status()), None, false, "watchdog"),
+            (Some(Exit::Refused.qemu_status()), None, false, "does not run on this machine"),
             (Some(0), None, true, "Ctrl-A X"),
             (Some(1), None, false, "status 1"),
             (None, Some(9), false, "signal 9"),
