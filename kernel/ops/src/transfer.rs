@@ -23,6 +23,7 @@ use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, Status, Transfer, TransferMode}
 use core_cap::{
     Cap, InsertError, Mode, Parcel, Released, Request, Reservation, ReserveError, TransferError,
 };
+use core_ledger::{CapSlots, ChargeError};
 use zerocopy::{FromBytes, IntoBytes};
 
 const MOST: usize = MAX_TRANSFERS as usize;
@@ -91,6 +92,11 @@ struct Home<M: Machine> {
 }
 
 impl<M: Machine> Home<M> {
+    /// Whether its account is closed.
+    fn is_ending(&self) -> bool {
+        matches!(self.process.ledger.reserve(CapSlots, 0), Err(ChargeError::Closed))
+    }
+
     /// Does something with its table, under the lock; `None` if the process is gone.
     fn with_table<R>(&self, f: impl FnOnce(&mut CapTable<M::Other>) -> R) -> Option<R> {
         let mut caps = self.process.caps.lock();
@@ -366,6 +372,10 @@ fn reserve<M: Objects>(
 ) -> Result<Reservation, Fault> {
     match receiver.with_table(|table| table.reserve(parcel.count())) {
         Some(Ok(promised)) => Ok(promised),
+        // An account that is closed pays for no slot: its process is ending, and the table is next.
+        Some(Err(ReserveError::Insert(InsertError::Full))) if receiver.is_ending() => {
+            Err(Fault::Target(Status::Cancelled))
+        }
         Some(Err(ReserveError::Insert(InsertError::Full))) => {
             Err(Fault::Source(Status::Overloaded))
         }
