@@ -156,6 +156,11 @@ pub fn any_sqe(random: &mut Random, caps: &Caps) -> [u64; 8] {
             }
             let odd = random.bits();
             made.arg = random.of(&[0, 0, 0, 1 << 32, 2 << 32, odd]);
+            // Lists that are mostly garbage, and room for whatever comes.
+            if random.one_in(4) {
+                made.transfers = random.below(10) as u16;
+                made.result_transfers = random.below(10) as u16;
+            }
             if made.flags & 1 << 2 != 0 {
                 (made.address, made.buffer) = (source(random), 0);
             }
