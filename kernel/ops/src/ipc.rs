@@ -296,19 +296,36 @@ fn received_now<M: Objects>(caller: Caller<'_, M>, party: Party, verdict: RecvVe
 
 /// RETURN, with or without a receive.
 pub fn answer<M: Objects>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
-    match (check_answer(caller, answer), answer.then()) {
-        (Err(status), _) => Finish::Plain(credit, status),
-        (Ok(list), None) => answer_only(caller, credit, answer, list.as_ref()),
-        (Ok(list), Some(recv)) => answer_then_recv(caller, credit, answer, list.as_ref(), &recv),
+    match check_answer(caller, answer) {
+        Err(status) => Finish::Plain(credit, status),
+        Ok(()) if answer.transfers() != 0 => answer_laden(caller, credit, answer),
+        Ok(()) => give(caller, credit, answer, None),
     }
 }
 
-/// Whether the answer is where it says, and the next call can go where it says; the list of its
-/// capabilities.
-fn check_answer<M: Objects>(
+/// A RETURN that capabilities go with: their list is read before the call is taken from the server.
+#[inline(never)]
+fn answer_laden<M: Objects>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
+    match transfer::read_own(caller, answer.results(), answer.transfers()) {
+        Ok(list) => give(caller, credit, answer, Some(&list)),
+        Err(status) => Finish::Plain(credit, status),
+    }
+}
+
+fn give<M: Objects>(
     caller: Caller<'_, M>,
+    credit: Credit,
     answer: &Return,
-) -> Result<Option<List>, Status> {
+    list: Option<&List>,
+) -> Finish {
+    match answer.then() {
+        None => answer_only(caller, credit, answer, list),
+        Some(recv) => answer_then_recv(caller, credit, answer, list, &recv),
+    }
+}
+
+/// Whether the answer is where it says, and the next call can go where it says.
+fn check_answer<M: Machine>(caller: Caller<'_, M>, answer: &Return) -> Result<(), Status> {
     let payload = answer.results();
     check_places(payload, answer.then().map(|recv| recv.room()))?;
     if let Payload::Address { address, length } = payload
@@ -316,10 +333,7 @@ fn check_answer<M: Objects>(
     {
         return Err(Status::BadAddress);
     }
-    match answer.transfers() {
-        0 => Ok(None),
-        transfers => transfer::read_own(caller, payload, transfers).map(Some),
-    }
+    Ok(())
 }
 
 /// A RETURN by itself: it is done once the caller has its answer.
