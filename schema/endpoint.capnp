@@ -8,8 +8,9 @@ interface Endpoint @0xfd6f24133a06e835 {
 
   mintFacet @0 (badge :UInt64, interfaceId :UInt64) -> (facetIndex :UInt16, facetGeneration :UInt32);
   # A new client facet in the caller's capability table. Calls through it, and through every
-  # copy of it, arrive with `badge`; `interfaceId` is what the facet says it is. A full table
-  # is `overloaded`.
+  # copy of it, arrive with `badge`; `interfaceId` is what a call through it
+  # must mean, 0 for the interface that the endpoint was granted for. An id that has no tag is
+  # `invalidArgument`, a full table `overloaded`.
 
   revokeFacets @1 (badge :UInt64) -> (revoked :UInt32);
   # Makes every facet with `badge`, and every copy of one, stale at once: later calls end with

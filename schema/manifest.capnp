@@ -89,8 +89,8 @@ struct Grant @0x938d3e2d907b331b {
       # How clients refer to it; unique in the manifest.
 
       interfaceId @8 :UInt64;
-      # The Cap'n Proto interface its receiver serves, which the CapSets of clients name; 0 for
-      # none.
+      # The Cap'n Proto interface its receiver serves: the CapSets of clients name it, and a call
+      # must mean it. Not 0, and not one whose halves are equal: those have no tag.
     }
 
     client :group {

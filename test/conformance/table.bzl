@@ -143,8 +143,12 @@ PROOFS = {
         "//schema:schema_round_trip_made",
     ],
     "C4": [
+        "//kernel/core/cap:core_cap_model",
         "//kernel/core/cap:core_cap_transfer",
+        "//kernel/ops:kernel_ops_transfers",
         "//schema:schema_transferability",
+        "//test/qemu/transfer:transfer_1d_checked",
+        "//test/qemu/transfer:transfer_4r_release",
     ],
     "C5": [
         "//kernel/core/manifest:core_manifest_corrupt",
@@ -199,7 +203,20 @@ PROOFS = {
     "C13": [
         "//kernel/core/cap:core_cap_table",
         "//kernel/ops:kernel_ops_operations",
+        "//kernel/ops:kernel_ops_transfers",
         "//test/qemu/exact:exact_qemu_1d_checked",
+        "//test/qemu/transfer:transfer_1d_checked",
+    ],
+    "C14": [
+        "//abi/types:abi_types_golden",
+        "//kernel/core/manifest:core_manifest_model",
+        "//kernel/ops:kernel_ops_interfaces",
+        "//test/docs:docs_check_test",
+        "//test/qemu/hostile:hostile_4r_checked",
+        "//test/qemu/ipc:ipc_4r_checked",
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_4r_release",
+        "//test/rules/manifest:refusals",
     ],
     "T1": [
         "//test/qemu/faults:faults_qemu_1d_checked",

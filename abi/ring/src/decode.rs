@@ -45,7 +45,7 @@ pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
         }
         Some(Opcode::Recv) => {
             zero(u64::from(sqe.flags & !INCOMING) | head >> 8 | arg | address)?;
-            zero(u64::from(sqe.transfers | sqe.buffer) | reserved(last))?;
+            zero(u64::from(sqe.transfers | sqe.buffer) | u64::from(sqe.interface))?;
             check_room(&sqe)?;
             Ok(Request::Recv(Recv(sqe)))
         }
@@ -99,7 +99,7 @@ fn confined(opcode: u8) -> Result<u8, Status> {
 
 #[inline(always)]
 fn check_call(sqe: &Sqe, bounds: &Bounds) -> Result<(), Status> {
-    zero(u64::from(sqe.flags & !(OUTGOING | INCOMING)) | reserved_of(sqe))?;
+    zero(u64::from(sqe.flags & !(OUTGOING | INCOMING)))?;
     check_room(sqe)?;
     let limits = Limits {
         payload: bounds.params_bytes,
@@ -113,11 +113,12 @@ fn check_call(sqe: &Sqe, bounds: &Bounds) -> Result<(), Status> {
 #[inline(always)]
 fn check_return(sqe: &Sqe, bounds: &Bounds) -> Result<(), Status> {
     if sqe.flags & SqeFlags::THEN_RECV != 0 {
-        zero(u64::from(sqe.flags & !SqeFlags::KNOWN) | reserved_of(sqe))?;
+        zero(u64::from(sqe.flags & !SqeFlags::KNOWN) | u64::from(sqe.interface))?;
         check_room(sqe)?;
     } else {
         let known = SqeFlags::EXCEPTION | OUTGOING;
-        zero(u64::from(sqe.flags & !known) | reserved_of(sqe) | sqe.cap | sqe.result_address)?;
+        zero(u64::from(sqe.flags & !known) | sqe.cap | sqe.result_address)?;
+        zero(u64::from(sqe.interface) | u64::from(sqe.result_transfers))?;
         zero(u64::from(sqe.result_capacity) | u64::from(sqe.result_buffer))?;
     }
     if sqe.flags & SqeFlags::EXCEPTION != 0 {
@@ -167,6 +168,9 @@ fn check_payload(sqe: &Sqe, slots: u32, limits: &Limits) -> Result<(), Status> {
 
 #[inline(always)]
 fn check_room(sqe: &Sqe) -> Result<(), Status> {
+    if sqe.result_transfers > MAX_TRANSFERS {
+        return Err(Status::InvalidArgument);
+    }
     let buffer = u64::from(sqe.result_buffer);
     match sqe.flags & INCOMING {
         0 => zero(sqe.result_address | u64::from(sqe.result_capacity) | buffer),
@@ -185,16 +189,4 @@ fn fits(it_does: bool, limits: &Limits) -> Result<(), Status> {
 #[inline]
 fn zero(bits: u64) -> Result<(), Status> {
     if bits == 0 { Ok(()) } else { Err(Status::InvalidArgument) }
-}
-
-/// The reserved part of an SQE's last word, past `result_buffer`.
-#[inline]
-fn reserved(last: u64) -> u64 {
-    last >> 16
-}
-
-#[inline]
-fn reserved_of(sqe: &Sqe) -> u64 {
-    let [a, b, c] = sqe.reserved;
-    u64::from(a | b | c)
 }

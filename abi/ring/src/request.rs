@@ -64,6 +64,12 @@ impl Call {
         self.0.method
     }
 
+    /// The bits of the tag of the interface that the method is meant of.
+    #[inline]
+    pub const fn interface(&self) -> u32 {
+        self.0.interface
+    }
+
     /// When the call is no longer worth delivering, absolute; 0 never.
     #[inline]
     pub const fn deadline_ns(&self) -> u64 {
@@ -74,6 +80,12 @@ impl Call {
     #[inline]
     pub const fn transfers(&self) -> u16 {
         self.0.transfers
+    }
+
+    /// Capabilities that may come with the results, at most `MAX_TRANSFERS`.
+    #[inline]
+    pub const fn accepts(&self) -> u16 {
+        self.0.result_transfers
     }
 
     /// The parameters.
@@ -99,6 +111,12 @@ impl Recv {
     #[inline]
     pub const fn endpoint(&self) -> CapSlot {
         self.0.cap_slot()
+    }
+
+    /// Capabilities that may come with a call, at most `MAX_TRANSFERS`.
+    #[inline]
+    pub const fn accepts(&self) -> u16 {
+        self.0.result_transfers
     }
 
     /// Where the parameters go.
@@ -273,6 +291,16 @@ impl Payload {
             Self::Registered { buffer, offset: address, length }
         } else {
             Self::Inline { slot: buffer, length }
+        }
+    }
+
+    /// The same with another length, for what follows the payload in its place.
+    #[inline]
+    pub const fn with_length(self, length: u32) -> Self {
+        match self {
+            Self::Inline { slot, .. } => Self::Inline { slot, length },
+            Self::Address { address, .. } => Self::Address { address, length },
+            Self::Registered { buffer, offset, .. } => Self::Registered { buffer, offset, length },
         }
     }
 

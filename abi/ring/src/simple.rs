@@ -4,19 +4,23 @@
 //! checks accept, [`decode`](crate::decode()) accepts as the same operation (a test holds them
 //! against each other); what they refuse is for it to tell apart.
 
-use abi_types::{CapSlot, INLINE_BYTES, Opcode, ReplyToken, SqeFlags};
+use abi_types::{CapSlot, INLINE_BYTES, InterfaceTag, Opcode, ReplyToken, SqeFlags};
 
 use crate::memory::Memory;
 use crate::pass::{Head, Sole};
 use crate::request::{Park, Unpark};
 
-/// A CALL with an inline message, without deadline or capabilities, whose results come inline.
+/// A CALL with an inline message, without deadline or capabilities, whose results come inline, if it
+/// [`means`](Self::means) the interface of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimpleCall {
     /// Goes into its completion.
     pub user_data: u64,
     /// The capability.
     pub target: CapSlot,
+    /// The last word: above the tag of the interface that is meant, below zeros, which nobody has looked at
+    /// yet ([`means`](Self::means)).
+    last: u64,
     /// The method's ordinal.
     pub method: u16,
     /// The inline slot of the parameters.
@@ -48,6 +52,8 @@ const OPERATION_AND_METHOD: u64 = 0xffff_ffff;
 const RETURN_THEN_RECV: u64 = Opcode::Return as u64 | (SqeFlags::THEN_RECV as u64) << 8;
 /// Where the inline slot's number begins in the word of places; what is below must be zero.
 const SLOT_SHIFT: u32 = 48;
+/// Where the tag of a CALL begins in the last word; what is below must be zero.
+const INTERFACE_SHIFT: u32 = 32;
 
 /// Slot and length, if the rest of the word of places is zero and both are in bounds.
 #[inline(always)]
@@ -107,14 +113,19 @@ impl SimpleCall {
     /// Looks for one in an SQE whose first word is `first`; each other word is read at most once.
     #[inline(always)]
     fn of(first: u64, word: impl Fn(usize) -> u64, slots: u32) -> Option<Self> {
-        if first & OPERATION != CALL
-            || word(ARG) | word(ADDRESS) | word(RESULT_ADDRESS) | word(LAST) != 0
-        {
+        if first & OPERATION != CALL || word(ARG) | word(ADDRESS) | word(RESULT_ADDRESS) != 0 {
             return None;
         }
         let (slot, length) = payload(first, word(PLACES), slots)?;
         let (user_data, target) = (word(USER_DATA), CapSlot::from_bits(word(CAP)));
-        Some(Self { user_data, target, method: (first >> 16) as u16, slot, length })
+        let (method, last) = ((first >> 16) as u16, word(LAST));
+        Some(Self { user_data, target, last, method, slot, length })
+    }
+
+    /// Whether it is a simple call of this interface: one compare for the tag and for what must be zero.
+    #[inline(always)]
+    pub const fn means(&self, interface: InterfaceTag) -> bool {
+        self.last == (interface.to_bits() as u64) << INTERFACE_SHIFT
     }
 }
 
@@ -199,17 +210,21 @@ mod tests {
 
     #[test]
     fn what_is_simple_is_decoded_the_same() {
-        let call = [CALL | 7 << 16 | 64 << 32, 5, 0x1_0000_0003, 0, 0, 0, 3 << SLOT_SHIFT, 0];
+        let call = [CALL | 7 << 16 | 64 << 32, 5, 0x1_0000_0003, 0, 0, 0, 3 << SLOT_SHIFT, 6 << 32];
         let answer = [RETURN_THEN_RECV | 128 << 32, 5, 0x1_0000_0003, 9, 0, 0, 0, 0];
         let mut simple = 0;
         for words in variants(call).chain(variants(answer)) {
             let head = Head::of(words);
             let decoded = decode(words, &BOUNDS);
-            if let Some(found) = head.simple_call(SLOTS) {
+            // The slot's interface: whatever tag the words have, unless they have none.
+            let tag = InterfaceTag::of(words[7] >> INTERFACE_SHIFT);
+            let call = head.simple_call(SLOTS);
+            if let Some((found, tag)) = call.zip(tag).filter(|(found, tag)| found.means(*tag)) {
                 simple += 1;
                 let Ok(Request::Call(call)) = decoded else { panic!("{words:x?} is no CALL") };
                 let params = Payload::Inline { slot: found.slot, length: found.length };
                 assert_eq!((call.target(), call.method()), (found.target, found.method));
+                assert_eq!(call.interface(), tag.to_bits());
                 assert_eq!((call.params(), call.results()), (params, Room::Inline));
                 assert_eq!((call.deadline_ns(), call.transfers()), (0, 0));
             }

@@ -37,9 +37,11 @@ fn with_one_field(base: Sqe) -> Vec<(&'static str, Sqe)> {
         ("transfers", Sqe { transfers: 1, ..base }),
         ("buffer", Sqe { buffer: 1, ..base }),
         ("result_buffer", Sqe { result_buffer: 1 << 15, ..base }),
-        ("reserved 0", Sqe { reserved: [1, 0, 0], ..base }),
-        ("reserved 1", Sqe { reserved: [0, 1, 0], ..base }),
-        ("reserved 2", Sqe { reserved: [0, 0, 1 << 15], ..base }),
+        ("result_transfers", Sqe { result_transfers: 8, ..base }),
+        ("too many result_transfers", Sqe { result_transfers: 9, ..base }),
+        ("high result_transfers", Sqe { result_transfers: 1 << 15, ..base }),
+        ("interface", Sqe { interface: 1, ..base }),
+        ("high interface", Sqe { interface: 1 << 31, ..base }),
     ]
 }
 
@@ -60,9 +62,12 @@ fn a_field_an_operation_does_not_use_must_be_zero() {
                 "arg",
                 "transfers",
                 "buffer",
+                "result_transfers",
+                "interface",
+                "high interface",
             ],
         ),
-        (Opcode::Recv, &["result by_address", "result registered", "cap"]),
+        (Opcode::Recv, &["result by_address", "result registered", "cap", "result_transfers"]),
         (
             Opcode::Return,
             &[
@@ -271,12 +276,15 @@ fn encode(request: Request) -> Sqe {
             ..base(Opcode::Unpark)
         },
         Request::Recv(recv) => {
-            with_room(Sqe { cap: recv.endpoint().to_bits(), ..base(Opcode::Recv) }, recv.room())
+            let (cap, result_transfers) = (recv.endpoint().to_bits(), recv.accepts());
+            with_room(Sqe { cap, result_transfers, ..base(Opcode::Recv) }, recv.room())
         }
         Request::Call(call) => {
             let sqe = Sqe {
                 cap: call.target().to_bits(),
                 method: call.method(),
+                interface: call.interface(),
+                result_transfers: call.accepts(),
                 arg: call.deadline_ns(),
                 transfers: call.transfers(),
                 ..base(Opcode::Call)
@@ -294,7 +302,8 @@ fn encode(request: Request) -> Sqe {
             }
             if let Some(recv) = answer.then() {
                 let flags = sqe.flags | SqeFlags::THEN_RECV;
-                sqe = with_room(Sqe { flags, cap: recv.endpoint().to_bits(), ..sqe }, recv.room());
+                let (cap, result_transfers) = (recv.endpoint().to_bits(), recv.accepts());
+                sqe = with_room(Sqe { flags, cap, result_transfers, ..sqe }, recv.room());
             }
             with_payload(sqe, answer.results())
         }

@@ -11,6 +11,7 @@ mod capset;
 mod cqe;
 mod enter;
 mod ids;
+mod interface;
 pub mod limits;
 mod note;
 mod opcode;
@@ -25,6 +26,7 @@ pub use capset::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 pub use cqe::{Cqe, CqeFlags};
 pub use enter::{EnterFlags, EnterResult, NEVER, Syscall, UNKNOWN_SYSCALL};
 pub use ids::{CapSlot, Pid, ReplyToken, ThreadRef, Tid};
+pub use interface::InterfaceTag;
 pub use note::{GUARD_BYTES, Guards, NOTE_GUARDS, NOTE_NAME};
 pub use opcode::Opcode;
 pub use ring_block::{

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::{CapSlot, ReplyToken};
 
-/// One request, 64 bytes. Fields an operation does not use must be zero.
+/// One request, 64 bytes. Fields an operation does not use must be zero; `interface` is CALL's alone.
 ///
 /// | operation | cap | arg | address | result_address | length | method |
 /// |---|---|---|---|---|---|---|
@@ -17,7 +17,8 @@ use crate::{CapSlot, ReplyToken};
 /// | UNPARK | park space | address of the word | how many at most | | | |
 ///
 /// What goes out is `length` bytes, followed at the next multiple of 8 by `transfers`
-/// [`Transfer`](crate::Transfer)s. What comes in is at most `result_capacity` bytes.
+/// [`Transfer`](crate::Transfer)s. What comes in is at most `result_capacity` bytes, those of its
+/// capabilities included, of which there are at most `result_transfers`.
 ///
 /// ¹ with `BY_ADDRESS` an address, with `REGISTERED` an offset into registered buffer `buffer`;
 /// with neither zero, and the payload is in inline slot number `buffer`.
@@ -57,8 +58,12 @@ pub struct Sqe {
     pub buffer: u16,
     /// With `RESULT_REGISTERED`: the registered buffer that `result_address` is an offset into.
     pub result_buffer: u16,
-    /// Zero.
-    pub reserved: [u16; 3],
+    /// CALL, RECV and RETURN with `THEN_RECV`: how many capabilities may come in, at most
+    /// `MAX_TRANSFERS`. A message that brings more is refused, so that nobody fills another's table.
+    pub result_transfers: u16,
+    /// CALL: the bits of the [`InterfaceTag`](crate::InterfaceTag) that `method` is meant of; a slot of
+    /// another interface refuses it. Zero is the tag of none.
+    pub interface: u32,
 }
 
 /// Bits of [`Sqe::flags`].

@@ -44,6 +44,14 @@ pub enum Status {
     StaleSqConsumer = 16,
     /// Kernel memory is exhausted; nothing was done.
     OutOfMemory = 17,
+    /// CALL: the slot holds a capability of another interface than the one the caller means; nothing
+    /// was done.
+    WrongInterface = 18,
+    /// A capability in the message is of an interface that is not passed on, or not in this way; nothing
+    /// was sent.
+    NotTransferable = 19,
+    /// The message brings more capabilities than its receiver takes; nothing was sent.
+    TransferRefused = 20,
 }
 
 impl Status {
@@ -68,6 +76,9 @@ impl Status {
             15 => Self::Unimplemented,
             16 => Self::StaleSqConsumer,
             17 => Self::OutOfMemory,
+            18 => Self::WrongInterface,
+            19 => Self::NotTransferable,
+            20 => Self::TransferRefused,
             _ => return None,
         })
     }

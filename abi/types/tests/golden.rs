@@ -18,11 +18,20 @@ fn an_sqe_is_these_bytes() {
         transfers: 0x6465,
         buffer: 0x6667,
         result_buffer: 0x7071,
-        reserved: [0; 3],
+        result_transfers: 0x7273,
+        interface: 0x7475_7677,
     };
     let golden = "0305030207060504171615141312111023222120272625243332313037363534\
-                  4746454443424140575655545352515063626160656467667170000000000000";
+                  4746454443424140575655545352515063626160656467667170737277767574";
     assert_eq!(hex(sqe.as_bytes()), golden);
+}
+
+#[test]
+fn a_tag_is_the_two_halves_of_an_id_and_never_zero() {
+    let tag = |id| InterfaceTag::of(id).map(InterfaceTag::to_bits);
+    assert_eq!(tag(0xfd6f_2413_3a06_e835), Some(0xc769_cc26));
+    assert_eq!((tag(1), tag(1 << 32)), (Some(1), Some(1)));
+    assert_eq!((tag(0), tag(0x8000_0001_8000_0001)), (None, None));
 }
 
 #[test]
@@ -125,12 +134,17 @@ fn numbers_and_names_agree() {
     }
     assert_eq!((0..=u16::MAX).filter(|n| ExceptionKind::from_number(*n).is_some()).count(), 5);
     assert_eq!((0..=u8::MAX).filter(|n| Opcode::from_number(*n).is_some()).count(), 11);
-    assert_eq!((0..=u8::MAX).filter(|n| Status::from_number(*n).is_some()).count(), 18);
+    assert_eq!((0..=u8::MAX).filter(|n| Status::from_number(*n).is_some()).count(), 21);
 }
 
 #[test]
 fn the_time_page_counts_from_its_base_and_never_back() {
-    let page = TimePage { base_ticks: 1000, base_ns: 500, ns_per_tick_q32: 1 << 31, source: TimePage::TSC };
+    let page = TimePage {
+        base_ticks: 1000,
+        base_ns: 500,
+        ns_per_tick_q32: 1 << 31,
+        source: TimePage::TSC,
+    };
     assert_eq!(page.at(0), 500);
     assert_eq!(page.at(1000), 500);
     assert_eq!(page.at(1004), 502);

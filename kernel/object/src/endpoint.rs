@@ -7,12 +7,13 @@ use kernel_ops::object::Calling;
 use schema::endpoint::{
     LoadResults, MintFacetParams, MintFacetResults, RevokeFacetsParams, RevokeFacetsResults, Server,
 };
-use schema_wire::{Answer, CapSlot, ExceptionKind};
+use schema_wire::{Answer, CapSlot, ExceptionKind, InterfaceTag};
 
 /// What it needs of the kernel.
 pub trait Host {
-    /// A new facet in the caller's table; `None` if table or facets are used up.
-    fn mint(&mut self, badge: u64) -> Option<CapSlot>;
+    /// A new facet in the caller's table, of that interface or of the one the endpoint serves; `None` if
+    /// table or facets are used up.
+    fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Option<CapSlot>;
     /// Makes every facet with the badge stale: how many there were.
     fn revoke(&mut self, badge: u64) -> u32;
     /// What waits and is served, with the limits; `None` if the endpoint is gone.
@@ -28,8 +29,8 @@ pub struct Owner<'c, 'r, M: Machine> {
 }
 
 impl<M: Machine> Host for Owner<'_, '_, M> {
-    fn mint(&mut self, badge: u64) -> Option<CapSlot> {
-        self.calling.mint(self.of, badge)
+    fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Option<CapSlot> {
+        self.calling.mint(self.of, badge, interface)
     }
 
     fn revoke(&mut self, badge: u64) -> u32 {
@@ -53,7 +54,15 @@ pub struct Endpoint<'h, H>(pub &'h mut H);
 
 impl<H: Host> Server for Endpoint<'_, H> {
     fn mint_facet(&mut self, params: MintFacetParams) -> Answer<MintFacetResults> {
-        match self.0.mint(params.badge) {
+        let MintFacetParams { badge, interface_id } = params;
+        let interface = InterfaceTag::of(interface_id);
+        if interface.is_none() && interface_id != 0 {
+            return Err(refuse(
+                ExceptionKind::InvalidArgument,
+                "the interface id has no tag: its halves must differ, or 0 for what the endpoint serves",
+            ));
+        }
+        match self.0.mint(badge, interface) {
             Some(facet) => Ok(MintFacetResults {
                 facet_index: facet.index() as u16,
                 facet_generation: facet.generation(),
@@ -82,12 +91,13 @@ mod tests {
     struct Service {
         minted: Option<CapSlot>,
         badge: u64,
+        interface: Option<InterfaceTag>,
         load: Option<LoadResults>,
     }
 
     impl Host for Service {
-        fn mint(&mut self, badge: u64) -> Option<CapSlot> {
-            self.badge = badge;
+        fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Option<CapSlot> {
+            (self.badge, self.interface) = (badge, interface);
             self.minted
         }
         fn revoke(&mut self, badge: u64) -> u32 {
@@ -99,7 +109,7 @@ mod tests {
         }
     }
 
-    const GONE: Service = Service { minted: None, badge: 0, load: None };
+    const GONE: Service = Service { minted: None, badge: 0, interface: None, load: None };
 
     #[test]
     fn a_facet_is_told_by_slot_and_generation() {
@@ -107,7 +117,20 @@ mod tests {
         let minted =
             Endpoint(&mut service).mint_facet(MintFacetParams { badge: 9, interface_id: 1 });
         assert_eq!(minted, Ok(MintFacetResults { facet_index: 0xffff, facet_generation: 7 }));
-        assert_eq!(service.badge, 9);
+        assert_eq!((service.badge, service.interface), (9, InterfaceTag::of(1)));
+    }
+
+    #[test]
+    fn a_facet_is_of_the_interface_that_is_named_or_of_none_in_particular() {
+        let mint = |interface_id| {
+            let mut service = Service { minted: Some(CapSlot::new(1, 1)), ..GONE };
+            let minted =
+                Endpoint(&mut service).mint_facet(MintFacetParams { badge: 1, interface_id });
+            minted.map(|_| service.interface)
+        };
+        assert_eq!((mint(0), mint(7)), (Ok(None), Ok(InterfaceTag::of(7))));
+        let Err(NoResult::Exception(exception)) = mint(7 << 32 | 7) else { panic!("accepted") };
+        assert_eq!(exception.kind(), ExceptionKind::InvalidArgument);
     }
 
     #[test]

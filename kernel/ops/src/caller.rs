@@ -106,7 +106,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Keeps an operation that sends nothing, until what it receives comes to `room`.
     #[inline]
     pub fn keep_for(self, credit: Credit, room: Room) -> Party {
-        self.keep(credit, &Operation { method: 0, transfers: 0, payload: NOTHING, room })
+        self.keep(credit, &Operation::receiving(room, 0))
     }
 
     /// Says what a kept operation waits for.

@@ -45,28 +45,55 @@ pub fn complete_with<M: Machine>(
     directly: bool,
     post: impl FnOnce(&OwnRing<M>, &mut CqProducer, Credit) -> Posted,
 ) {
-    let Some(thread) = m.thread(party.thread.slot) else { return };
+    if let Some(due) = post_with(m, party, post) {
+        due.wake(m, directly);
+    }
+}
+
+/// A completion that was posted, and the wait that it ends, if it ends one.
+#[must_use = "the thread may wait for this"]
+pub struct Due<M: Machine> {
+    thread: &'static M::Thread,
+    wait: Option<core_thread::Due>,
+}
+
+impl<M: Machine> Due<M> {
+    /// Wakes the thread that waited for it. `directly` as in [`complete_with`].
+    #[inline]
+    pub fn wake(self, m: M, directly: bool) {
+        if let Some(wait) = self.wait
+            && !m.plants(Defect::LostWake)
+        {
+            dispatch::wake(m, self.thread, wait.generation, wait.ticket, directly);
+        }
+    }
+}
+
+/// As [`complete_with`], but for the wake, which is the caller's to do; `None` if the thread is gone and
+/// `post` was not called.
+#[inline(always)]
+pub fn post_with<M: Machine>(
+    m: M,
+    party: Party,
+    post: impl FnOnce(&OwnRing<M>, &mut CqProducer, Credit) -> Posted,
+) -> Option<Due<M>> {
+    let thread = m.thread(party.thread.slot)?;
     let completions = if m.plants(Defect::StaleGeneration) {
         thread.ops().home.completions()
     } else {
         thread.ops().completions_of(party.thread.generation)
     };
-    let Some(mut completions) = completions else { return };
-    let Some((ring, cq)) = completions.parts() else { return };
+    let mut completions = completions?;
+    let (ring, cq) = completions.parts()?;
     if !m.plants(Defect::TimerKept) {
         deadlines::settle(m, &ring.shared.cells, party.cell);
     }
     // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
     // once and needs the cell.
-    let Some(credit) = ring.shared.cells.finish(party.cell) else { return };
+    let credit = ring.shared.cells.finish(party.cell)?;
     let posted = post(ring, cq, credit);
-    let due = thread.ops().want.due(thread.state(), posted.count);
-    drop(completions);
-    if let Some(due) = due
-        && !m.plants(Defect::LostWake)
-    {
-        dispatch::wake(m, thread, due.generation, due.ticket, directly);
-    }
+    let wait = thread.ops().want.due(thread.state(), posted.count);
+    Some(Due { thread, wait })
 }
 
 /// Changes what a pending operation waits for; under the lock of what it waits for, or the operation may

@@ -31,11 +31,16 @@ pub fn send<M: Machine>(
     sole: Sole<'_, M::RingMemory>,
 ) -> Option<&'static M::Thread> {
     let call = sole.simple_call()?;
-    let Cap { object: Object::Facet(FacetOf { process, endpoint }), badge, grant } =
-        caller.ring.shared.process.lookup(call.target).ok()?
-    else {
-        return None;
-    };
+    let any = caller.m.plants(Defect::AnyInterface);
+    let found = caller.ring.shared.process.look(call.target, |cap| match *cap {
+        Cap { object: Object::Facet(of), interface, badge, grant }
+            if call.means(interface) || any =>
+        {
+            Some((of, badge, grant))
+        }
+        _ => None,
+    });
+    let (FacetOf { process, endpoint }, badge, grant) = found.ok()??;
     let server = caller.m.process(process.slot)?;
     let mut guard = server.service.lock();
     let service = guard.as_mut()?;

@@ -14,6 +14,7 @@ use crate::message::{Fault, Message, Sender};
 use crate::object::{self, Objects};
 use crate::party::Party;
 use crate::service::Calls;
+use crate::transfer::{self, List};
 use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
 use abi_types::{CapSlot, ReplyToken, Status};
 use core_cap::Cap;
@@ -40,6 +41,11 @@ fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
     if is_registered { Err(Status::InvalidArgument) } else { Ok(()) }
 }
 
+/// Whether the call means the interface of what it calls. A tag of zero means none.
+fn check_interface<O>(cap: &Cap<O>, call: &abi_ring::Call) -> Result<(), Status> {
+    if cap.interface.to_bits() == call.interface() { Ok(()) } else { Err(Status::WrongInterface) }
+}
+
 /// CALL.
 pub fn call<M: Objects>(caller: Caller<'_, M>, credit: Credit, call: &abi_ring::Call) -> Finish {
     let found = caller
@@ -47,17 +53,18 @@ pub fn call<M: Objects>(caller: Caller<'_, M>, credit: Credit, call: &abi_ring::
         .shared
         .process
         .lookup(call.target())
+        .and_then(|cap| check_interface(&cap, call).map(|()| cap))
         .and_then(|cap| check_places(call.params(), Some(call.results())).map(|()| cap));
     match found {
         Err(status) => Finish::Plain(credit, status),
-        Ok(Cap { object: Object::Facet(facet), badge, grant }) => {
+        Ok(Cap { object: Object::Facet(facet), badge, grant, .. }) => {
             call_endpoint(caller, credit, call, facet, badge, grant).into()
         }
         Ok(cap) => object::call(caller, credit, call, &cap),
     }
 }
 
-fn call_endpoint<M: Machine>(
+fn call_endpoint<M: Objects>(
     caller: Caller<'_, M>,
     credit: Credit,
     call: &abi_ring::Call,
@@ -65,13 +72,10 @@ fn call_endpoint<M: Machine>(
     badge: u64,
     grant: core_cap::Grant,
 ) -> Result<Finish, Refused> {
-    // Sending capabilities along is not part of this kernel yet, and is refused before anything
-    // is done.
-    if call.transfers() != 0 {
-        return Err((Status::Unimplemented, credit));
-    }
     let (payload, room) = (call.params(), call.results());
-    let operation = Operation { method: call.method(), transfers: 0, payload, room };
+    // Both are at most `MAX_TRANSFERS`.
+    let (transfers, accepts) = (call.transfers() as u8, call.accepts() as u8);
+    let operation = Operation { method: call.method(), transfers, accepts, payload, room };
     let mut party = caller.keep(credit, &operation);
     if call.deadline_ns() != 0 {
         party.room = party.room.bounded();
@@ -121,7 +125,7 @@ fn place_call<M: Machine>(
 
 /// Moves the message of a matched call. Whoever is at fault if that fails drops out, and the other
 /// one is matched again.
-fn carry_out<M: Machine>(
+fn carry_out<M: Objects>(
     m: M,
     server: ProcessKey,
     own: Option<Caller<'_, M>>,
@@ -200,7 +204,7 @@ fn carry_out<M: Machine>(
     }
 }
 
-fn deliver<M: Machine>(
+fn deliver<M: Objects>(
     m: M,
     server: ProcessKey,
     own: Option<Caller<'_, M>>,
@@ -226,8 +230,12 @@ fn deliver<M: Machine>(
         badge,
         token: token.to_bits(),
     };
-    Message { m, from: sender, payload: operation.payload, to, outcome, deadline_ns, directly }
-        .deliver()
+    let (from, payload) = (sender, operation.payload);
+    let message = Message { m, from, payload, to, outcome, deadline_ns, directly };
+    match operation.transfers {
+        0 => message.deliver(),
+        transfers => transfer::deliver(&message, transfers),
+    }
 }
 
 /// The receiving side in a slot of the process, which must be its own.
@@ -244,7 +252,7 @@ fn own_endpoint<M: Machine>(
 }
 
 /// RECV.
-pub fn recv<M: Machine>(caller: Caller<'_, M>, credit: Credit, recv: &Recv) -> Finish {
+pub fn recv<M: Objects>(caller: Caller<'_, M>, credit: Credit, recv: &Recv) -> Finish {
     let process = caller.ring.shared.process;
     let endpoint = check_places(NOTHING, Some(recv.room()))
         .and_then(|()| own_endpoint(process, recv.endpoint()));
@@ -252,7 +260,7 @@ pub fn recv<M: Machine>(caller: Caller<'_, M>, credit: Credit, recv: &Recv) -> F
         Ok(endpoint) => endpoint,
         Err(status) => return Finish::Plain(credit, status),
     };
-    let party = caller.keep_for(credit, recv.room());
+    let party = caller.keep(credit, &Operation::receiving(recv.room(), recv.accepts() as u8));
     let received = service_of(caller.m, process.key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
         let verdict = service
@@ -279,7 +287,7 @@ fn note_waiting<M: Machine>(caller: Caller<'_, M>, party: Party, verdict: &RecvV
 }
 
 /// A call that waited is there already.
-fn received_now<M: Machine>(caller: Caller<'_, M>, party: Party, verdict: RecvVerdict<Party>) {
+fn received_now<M: Objects>(caller: Caller<'_, M>, party: Party, verdict: RecvVerdict<Party>) {
     if let RecvVerdict::Deliver { caller: from, badge, deadline_ns, token } = verdict {
         let delivery = Delivery { token, from, to: party, badge, deadline_ns };
         carry_out(caller.m, caller.ring.shared.process.key(), Some(caller), delivery, false);
@@ -287,11 +295,32 @@ fn received_now<M: Machine>(caller: Caller<'_, M>, party: Party, verdict: RecvVe
 }
 
 /// RETURN, with or without a receive.
-pub fn answer<M: Machine>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
-    match (check_answer(caller, answer), answer.then()) {
-        (Err(status), _) => Finish::Plain(credit, status),
-        (Ok(()), None) => answer_only(caller, credit, answer),
-        (Ok(()), Some(recv)) => answer_then_recv(caller, credit, answer, &recv),
+pub fn answer<M: Objects>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
+    match check_answer(caller, answer) {
+        Err(status) => Finish::Plain(credit, status),
+        Ok(()) if answer.transfers() != 0 => answer_laden(caller, credit, answer),
+        Ok(()) => give(caller, credit, answer, None),
+    }
+}
+
+/// A RETURN that capabilities go with: their list is read before the call is taken from the server.
+#[inline(never)]
+fn answer_laden<M: Objects>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
+    match transfer::read_own(caller, answer.results(), answer.transfers()) {
+        Ok(list) => give(caller, credit, answer, Some(&list)),
+        Err(status) => Finish::Plain(credit, status),
+    }
+}
+
+fn give<M: Objects>(
+    caller: Caller<'_, M>,
+    credit: Credit,
+    answer: &Return,
+    list: Option<&List>,
+) -> Finish {
+    match answer.then() {
+        None => answer_only(caller, credit, answer, list),
+        Some(recv) => answer_then_recv(caller, credit, answer, list, &recv),
     }
 }
 
@@ -299,9 +328,6 @@ pub fn answer<M: Machine>(caller: Caller<'_, M>, credit: Credit, answer: &Return
 fn check_answer<M: Machine>(caller: Caller<'_, M>, answer: &Return) -> Result<(), Status> {
     let payload = answer.results();
     check_places(payload, answer.then().map(|recv| recv.room()))?;
-    if answer.transfers() != 0 {
-        return Err(Status::Unimplemented);
-    }
     if let Payload::Address { address, length } = payload
         && !caller.ring.shared.process.space.is_readable(address, u64::from(length))
     {
@@ -311,15 +337,20 @@ fn check_answer<M: Machine>(caller: Caller<'_, M>, answer: &Return) -> Result<()
 }
 
 /// A RETURN by itself: it is done once the caller has its answer.
-fn answer_only<M: Machine>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
+fn answer_only<M: Objects>(
+    caller: Caller<'_, M>,
+    credit: Credit,
+    answer: &Return,
+    list: Option<&List>,
+) -> Finish {
     let replied = service_of(caller.m, caller.ring.shared.process.key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
-        check_length(&service.calls, answer)?;
+        check_length(caller.m, &service.calls, answer, list)?;
         service.calls.reply(answer.token()).map_err(|_| Status::NotFound)
     });
     match replied {
         Ok(reply) => {
-            give_answer(caller, answer, reply, false);
+            give_answer(caller, answer, list, reply, false);
             Finish::Plain(credit, Status::Ok)
         }
         Err(status) => Finish::Plain(credit, status),
@@ -327,10 +358,11 @@ fn answer_only<M: Machine>(caller: Caller<'_, M>, credit: Credit, answer: &Retur
 }
 
 /// A RETURN that receives the next call, with which it completes. Both halves or none.
-fn answer_then_recv<M: Machine>(
+fn answer_then_recv<M: Objects>(
     caller: Caller<'_, M>,
     credit: Credit,
     answer: &Return,
+    list: Option<&List>,
     recv: &Recv,
 ) -> Finish {
     let process = caller.ring.shared.process;
@@ -338,10 +370,10 @@ fn answer_then_recv<M: Machine>(
         Ok(endpoint) => endpoint,
         Err(status) => return Finish::Plain(credit, status),
     };
-    let party = caller.keep_for(credit, recv.room());
+    let party = caller.keep(credit, &Operation::receiving(recv.room(), recv.accepts() as u8));
     let replied = service_of(caller.m, process.key()).and_then(|mut guard| {
         let service = guard.as_mut().ok_or(Status::Disconnected)?;
-        check_length(&service.calls, answer)?;
+        check_length(caller.m, &service.calls, answer, list)?;
         let (reply, received) = service
             .calls
             .reply_then_recv(answer.token(), endpoint, party, caller.m.clock(), |ended| {
@@ -356,7 +388,7 @@ fn answer_then_recv<M: Machine>(
     });
     match replied {
         Ok((reply, received)) => {
-            give_answer(caller, answer, reply, true);
+            give_answer(caller, answer, list, reply, true);
             received_now(caller, party, received);
             Finish::Later
         }
@@ -365,20 +397,30 @@ fn answer_then_recv<M: Machine>(
 }
 
 /// Whether the answer fits the room of the caller that waits for it.
-fn check_length(calls: &Calls, answer: &Return) -> Result<(), Status> {
+fn check_length<M: Machine>(
+    m: M,
+    calls: &Calls,
+    answer: &Return,
+    list: Option<&List>,
+) -> Result<(), Status> {
     let waiting = calls.caller_of(answer.token()).map_err(|_| Status::NotFound)?;
     match waiting {
         Some(party) if answer.results().length() > party.room.bytes() => {
             Err(Status::ResultTooLarge)
         }
-        _ => Ok(()),
+        Some(party) => match list {
+            None => Ok(()),
+            Some(list) => transfer::check_answer(m, *party, answer.results().length(), list),
+        },
+        None => Ok(()),
     }
 }
 
 /// Completes the call that was answered, if somebody waits for it.
-fn give_answer<M: Machine>(
+fn give_answer<M: Objects>(
     caller: Caller<'_, M>,
     answer: &Return,
+    list: Option<&List>,
     reply: ReplyVerdict<Party>,
     directly: bool,
 ) {
@@ -391,12 +433,21 @@ fn give_answer<M: Machine>(
     let length = payload.length();
     let outcome = Outcome { status, flags: 0, method, length, badge: 0, token: 0 };
     let from = Sender::Own(caller);
-    let message = Message { m: caller.m, from, payload, to, outcome, deadline_ns: 0, directly };
-    match message.deliver() {
+    let m = caller.m;
+    let message = Message { m, from, payload, to, outcome, deadline_ns: 0, directly };
+    let delivered = match list {
+        None => message.deliver(),
+        Some(list) => transfer::deliver_list(&message, list),
+    };
+    match delivered {
         Ok(()) => {}
-        Err(Fault::Target(status)) => complete(caller.m, to, &Outcome::plain(status)),
-        // The server unmapped its answer while it gave it.
-        Err(Fault::Source(_)) => complete(caller.m, to, &Outcome::plain(Status::Cancelled)),
+        Err(Fault::Target(status)) => complete(m, to, &Outcome::plain(status)),
+        // The caller's table is full, although it said that it takes some.
+        Err(Fault::Source(Status::Overloaded)) => {
+            complete(m, to, &Outcome::plain(Status::Overloaded));
+        }
+        // The server unmapped its answer while it gave it, or let a capability of its go.
+        Err(Fault::Source(_)) => complete(m, to, &Outcome::plain(Status::Cancelled)),
     }
 }
 

@@ -16,8 +16,8 @@
 //! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
 //!   and what an operation comes to. `wait.rs`: the thread's own wait.
 //! * `ipc.rs`: calls. `fastpath.rs`: the same for the one case that has to be fast. `message.rs`: copying.
-//!   `object.rs`: calls on objects of the kernel's. `output.rs`: what processes write to the
-//!   console, `outlets.rs`: its rings.
+//!   `transfer.rs`: capabilities that go along. `object.rs`: calls on objects of the kernel's. `output.rs`: what
+//!   processes write to the console, `outlets.rs`: its rings.
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
 //! * `park.rs`: words that threads wait at. `deadlines.rs`: time limits. `expire.rs`: who serves them.
@@ -46,6 +46,7 @@ pub mod party;
 pub mod pass;
 mod pending;
 pub mod service;
+pub mod transfer;
 pub mod wait;
 
 pub use machine::Machine;

@@ -48,6 +48,14 @@ pub trait Space: Sync + 'static {
 /// A bug that a test machine plants in the order of things, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
+    /// The fast path does not ask which interface a call means.
+    AnyInterface,
+    /// A message brings capabilities that its receiver did not say it takes.
+    TransferForced,
+    /// No bug: a delivery takes long between departure and arrival.
+    SlowArrival,
+    /// A capability that was moved to a receiver that is gone does not come back, as slowly.
+    MoveLost,
     /// The fast path does not ask whether a facet was revoked.
     RevokedFacet,
     /// A receive that is put back gets its new name after the service's lock was let go.
@@ -350,10 +358,20 @@ impl<M: Machine> ProcessPart<M> {
     /// What a slot of its table holds.
     #[inline(always)]
     pub fn lookup(&self, slot: CapSlot) -> Result<Cap<Object<M::Other>>, Status> {
+        self.look(slot, |cap| *cap)
+    }
+
+    /// What `read` takes of what a slot of its table holds, under the table's lock.
+    #[inline(always)]
+    pub fn look<R>(
+        &self,
+        slot: CapSlot,
+        read: impl FnOnce(&Cap<Object<M::Other>>) -> R,
+    ) -> Result<R, Status> {
         let caps = self.caps.lock();
         let table = caps.as_ref().ok_or(Status::Disconnected)?;
         match table.get(slot) {
-            Ok(cap) => Ok(*cap),
+            Ok(cap) => Ok(read(cap)),
             Err(CapError::Disconnected | CapError::Revoked) => Err(Status::Disconnected),
         }
     }

@@ -18,9 +18,9 @@ use zerocopy::IntoBytes;
 const BUFFER_WORDS: usize = MAX_COPY_BYTES / 8;
 /// Bytes of a message between two preemption points: as many pages, each walked and copied twice, as fit a
 /// section of kernel code (`section`).
-const BYTES_PER_PREEMPTION_POINT: usize = 4 * MAX_COPY_BYTES;
+const BYTES_PER_PREEMPTION_POINT: usize = 3 * MAX_COPY_BYTES;
 /// The word of an inline slot that holds a call's deadline.
-const DEADLINE_WORD: usize = INLINE_WORDS - 1;
+pub(crate) const DEADLINE_WORD: usize = INLINE_WORDS - 1;
 /// Where that word begins.
 const DEADLINE_OFFSET: u32 = (INLINE_BYTES - 8) as u32;
 
@@ -31,6 +31,15 @@ pub enum Fault {
     Source(Status),
     /// The receiver's.
     Target(Status),
+}
+
+impl Fault {
+    /// What to tell, whichever side.
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Source(status) | Self::Target(status) => status,
+        }
+    }
 }
 
 /// Who sends.
@@ -121,12 +130,23 @@ impl<M: Machine> Message<'_, M> {
     }
 
     /// Copies the first `length` bytes after `offset` into the kernel.
-    fn fetch(&self, offset: usize, into: &mut [u8], length: usize) -> Result<(), Fault> {
+    pub(crate) fn fetch(&self, offset: usize, into: &mut [u8], length: usize) -> Result<(), Fault> {
+        self.fetch_of(self.payload, offset, into, length)
+    }
+
+    /// The same of what is at `payload`.
+    pub(crate) fn fetch_of(
+        &self,
+        payload: Payload,
+        offset: usize,
+        into: &mut [u8],
+        length: usize,
+    ) -> Result<(), Fault> {
         let into = into.get_mut(..length).ok_or(Fault::Source(Status::ParamsTooLarge))?;
         match &self.from {
             Sender::Own(caller) => {
                 let space = &caller.ring.shared.process.space;
-                fetch::<M>(self.payload, offset, into, space, &caller.ring.kernel)
+                fetch::<M>(payload, offset, into, space, &caller.ring.kernel)
             }
             &Sender::Waiting { from, server, token } => {
                 let gone = Fault::Source(Status::Cancelled);
@@ -137,7 +157,7 @@ impl<M: Machine> Message<'_, M> {
                 // The ring is there while its lock is held, and so is its process.
                 let held = thread.ops().completions_of(from.thread.generation).ok_or(gone)?;
                 fetch::<M>(
-                    self.payload,
+                    payload,
                     offset,
                     into,
                     &thread.ops().process(self.m).space,
@@ -155,10 +175,20 @@ impl<M: Machine> Message<'_, M> {
         }
     }
 
-    /// Copies the message to the receiver's memory, a page at a time.
-    fn copy_to(&self, address: u64, length: u32) -> Result<(), Fault> {
+    /// Copies at most a page to the receiver's memory, `offset` bytes behind `address`.
+    #[inline]
+    pub(crate) fn put(&self, address: u64, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
         let bad = Fault::Target(Status::BadAddress);
         let gone = Fault::Target(Status::Cancelled);
+        let to = address.checked_add(offset).ok_or(bad)?;
+        let thread = self.m.thread(self.to.thread.slot).ok_or(gone)?;
+        // As in `fetch`: with the lock held, the process cannot go away.
+        let _held = thread.ops().completions_of(self.to.thread.generation).ok_or(gone)?;
+        thread.ops().process(self.m).space.copy_out(to, bytes).map_err(|_| bad)
+    }
+
+    /// Copies the message to the receiver's memory, a page at a time.
+    pub(crate) fn copy_to(&self, address: u64, length: u32) -> Result<(), Fault> {
         let mut buffer = [0_u64; BUFFER_WORDS];
         if length == 0 {
             // Nothing to copy; whether there is a call all the same is for `fetch` to say.
@@ -169,12 +199,7 @@ impl<M: Machine> Message<'_, M> {
             let part = (length as usize - done).min(MAX_COPY_BYTES);
             self.fetch(done, buffer.as_mut_bytes(), part)?;
             let bytes = buffer.as_bytes().get(..part).unwrap_or_default();
-            let to = address.checked_add(done as u64).ok_or(bad)?;
-            let thread = self.m.thread(self.to.thread.slot).ok_or(gone)?;
-            // As in `fetch`: with the lock held, the process cannot go away.
-            let held = thread.ops().completions_of(self.to.thread.generation).ok_or(gone)?;
-            thread.ops().process(self.m).space.copy_out(to, bytes).map_err(|_| bad)?;
-            drop(held);
+            self.put(address, done as u64, bytes)?;
             done += part;
             if done.is_multiple_of(BYTES_PER_PREEMPTION_POINT) {
                 preemption_point(self.m);

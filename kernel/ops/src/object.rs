@@ -12,7 +12,7 @@ use crate::message::{self, Fault};
 use crate::paid::{NoMemory, pay_for};
 use crate::party::Party;
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
-use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, Status};
+use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, InterfaceTag, Status};
 use alloc::boxed::Box;
 use core_cap::{Cap, Released};
 use core_endpoint::{DrainVerdict, Load};
@@ -33,6 +33,8 @@ pub trait Objects: Machine {
         params: &[u8],
         results: &mut [u8],
     ) -> Result<Served, Status>;
+    /// Whether a capability to such an object may go to another process, as its interface says.
+    fn is_transferable(self, object: Self::Other) -> bool;
     /// A capability to such an object left a slot of `process`: the object's own rule.
     fn released(self, process: &'static ProcessPart<Self>, object: Self::Other);
     /// The current thread ends with `code`.
@@ -90,11 +92,22 @@ impl<M: Machine> Calling<'_, M> {
     }
 
     /// A facet of an endpoint with `badge`, in the caller's table; `None` without a slot or a grant, or if the
-    /// endpoint is gone.
-    pub fn mint(&mut self, of: FacetOf, badge: u64) -> Option<CapSlot> {
+    /// endpoint is gone. It is of `interface`, or of the one that the endpoint serves.
+    pub fn mint(
+        &mut self,
+        of: FacetOf,
+        badge: u64,
+        interface: Option<InterfaceTag>,
+    ) -> Option<CapSlot> {
         let Caller { m, ring, .. } = self.caller;
-        let grant = service_of(m, of.process).ok()?.as_mut()?.mint(of.endpoint, badge)?;
-        let facet = Cap { object: Object::Facet(of), badge, grant };
+        let (grant, serves) = {
+            let mut guard = service_of(m, of.process).ok()?;
+            let service = guard.as_mut()?;
+            let serves = service.interface_of(of.endpoint)?;
+            (service.mint(of.endpoint, badge)?, serves)
+        };
+        let interface = interface.unwrap_or(serves);
+        let facet = Cap { object: Object::Facet(of), interface, badge, grant };
         let slot =
             ring.shared.process.caps.lock().as_mut().and_then(|table| table.insert(facet).ok());
         if slot.is_none()
@@ -182,8 +195,9 @@ fn serve<M: Objects>(
     call: &abi_ring::Call,
     cap: &Cap<Object<M::Other>>,
 ) -> Result<Answer, Status> {
+    // No method of the kernel's takes capabilities.
     if call.transfers() != 0 {
-        return Err(Status::InvalidArgument);
+        return Err(Status::TransferRefused);
     }
     let length = call.params().length() as usize;
     let mut params = match Buffer::of_bytes(calling.caller, length) {
@@ -268,11 +282,8 @@ fn read_params<M: Machine>(
             preemption_point(caller.m);
         }
         let offset = number * MAX_COPY_BYTES;
-        message::fetch::<M>(payload, offset, part, space, &caller.ring.kernel).map_err(
-            |fault| match fault {
-                Fault::Source(status) | Fault::Target(status) => status,
-            },
-        )?;
+        message::fetch::<M>(payload, offset, part, space, &caller.ring.kernel)
+            .map_err(Fault::status)?;
     }
     Ok(())
 }
@@ -305,9 +316,10 @@ pub fn released<M: Objects>(
     Released(cap): Released<Object<M::Other>>,
 ) {
     match cap.object {
-        Object::Endpoint(of) if of.process == process.key() => close(m, of),
+        // Whichever table it was moved to: there is one such slot.
+        Object::Endpoint(of) => close(m, of),
         Object::Other(object) => m.released(process, object),
-        Object::Endpoint(_) | Object::Facet(_) | Object::ParkSpace => {}
+        Object::Facet(_) | Object::ParkSpace => {}
     }
 }
 

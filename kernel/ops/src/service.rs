@@ -2,6 +2,7 @@
 
 use crate::paid::{NoMemory, PaidVec};
 use crate::party::Party;
+use abi_types::InterfaceTag;
 use alloc::vec::Vec;
 use core_cap::{Grant, GrantEntry, Grants};
 use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
@@ -25,6 +26,8 @@ pub struct Service {
     pub grants: Grants<PaidVec<GrantEntry>>,
     /// The facets that were made, by endpoint and badge.
     facets: PaidVec<Facet>,
+    /// What each endpoint serves: the interface of a facet that names no other.
+    interfaces: PaidVec<(EndpointKey, InterfaceTag)>,
 }
 
 /// All facets of an endpoint with one badge.
@@ -45,33 +48,41 @@ impl Facet {
 }
 
 impl Service {
-    /// A service of `count` endpoints, each with these limits, and their names.
+    /// A service of an endpoint for each of these interfaces, with these limits, and their names.
     pub fn new(
         ledger: &'static Ledger,
         limits: Limits,
-        count: usize,
+        serves: &[InterfaceTag],
     ) -> Result<(Self, Vec<EndpointKey>), NoMemory> {
+        let count = serves.len();
         let records = (limits.queued + limits.in_flight) as usize * count;
         let mut calls = Calls::new(
             PaidVec::of(ledger, records, |_| Record::UNUSED)?,
             PaidVec::of(ledger, count, |_| Endpoint::UNUSED)?,
         );
-        let mut endpoints = Vec::new();
-        for _ in 0..count {
+        let (mut endpoints, mut interfaces) = (Vec::new(), PaidVec::with_room(ledger, count)?);
+        for interface in serves {
             let endpoint = calls.open(limits).map_err(|_| NoMemory::Machine)?;
             try_push(&mut endpoints, endpoint)?;
+            interfaces.push((endpoint, *interface))?;
         }
         let grants =
             Grants::new(PaidVec::of(ledger, GRANTS_PER_SERVICE, |_| GrantEntry::default())?);
         let facets = PaidVec::with_room(ledger, GRANTS_PER_SERVICE)?;
-        Ok((Self { calls, grants, facets }, endpoints))
+        Ok((Self { calls, grants, facets, interfaces }, endpoints))
+    }
+
+    /// What an endpoint serves.
+    pub fn interface_of(&self, endpoint: EndpointKey) -> Option<InterfaceTag> {
+        let mut interfaces = self.interfaces.as_ref().iter();
+        interfaces.find(|(of, _)| *of == endpoint).map(|(_, interface)| *interface)
     }
 
     /// Bytes of the kernel's heap that such a service takes.
     pub const fn bytes(limits: Limits, count: usize) -> usize {
         let records = (limits.queued + limits.in_flight) as usize * count;
         records * size_of::<Record<Party, Party>>()
-            + count * size_of::<Endpoint>()
+            + count * (size_of::<Endpoint>() + size_of::<(EndpointKey, InterfaceTag)>())
             + GRANTS_PER_SERVICE * (size_of::<GrantEntry>() + size_of::<Facet>())
     }
 

@@ -1,6 +1,6 @@
 //! What each operation does, on a machine of host threads: the kernel's own dispatcher, IPC, park and timers.
 
-use abi_types::{CqeFlags, EnterFlags, NEVER, Opcode, ReplyToken, Sqe, SqeFlags, Status};
+use abi_types::{CapSlot, CqeFlags, EnterFlags, NEVER, Opcode, ReplyToken, Sqe, SqeFlags, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use test_machine::{Body, Config, Done, Grant, Process, Report, User, run};
@@ -359,7 +359,10 @@ fn operations_on_objects_that_do_not_have_them_are_refused() {
         for (wrong, status) in [
             (Sqe { cap: timer, ..sqe(Opcode::Recv) }, Status::Unimplemented),
             (Sqe { cap: timer, arg: PAGE, ..sqe(Opcode::Park) }, Status::Unimplemented),
-            (Sqe { cap: park, ..sqe(Opcode::Call) }, Status::Unimplemented),
+            (
+                User::calling_a(schema::park_space::INTERFACE_TAG, CapSlot::from_bits(park), 0, 0),
+                Status::Unimplemented,
+            ),
             (Sqe { cap: u64::MAX >> 1, ..sqe(Opcode::Call) }, Status::Disconnected),
             (Sqe { cap: 1 << 20, arg: PAGE, ..sqe(Opcode::Park) }, Status::Disconnected),
             (Sqe { cap: park, arg: PAGE, address: 1, ..sqe(Opcode::Unpark) }, Status::BadAddress),
@@ -579,26 +582,17 @@ fn what_is_submitted_without_entering_is_carried_out_at_the_end_of_a_slice() {
 #[test]
 fn facets_are_minted_for_the_owner_and_fall_together() {
     use schema::endpoint::{MintFacetParams, RevokeFacetsParams, methods};
-    use schema_wire::Method;
     both_ways(|| {
         let is_revoked = Arc::new(AtomicU32::new(0));
         let revoked = is_revoked.clone();
         vec![
             Process::new("server", move |mut user| {
                 let endpoint = user.cap("endpoint");
-                let mint = user.typed(
-                    endpoint,
-                    methods::MintFacet::ORDINAL,
-                    0,
-                    &MintFacetParams { badge: 3, interface_id: 1 },
-                );
+                let params = MintFacetParams { badge: 3, interface_id: 0 };
+                let mint = user.typed::<methods::MintFacet>(endpoint, 0, &params);
                 assert_eq!(user.call(mint).status(), Status::Ok);
-                let revoke = user.typed(
-                    endpoint,
-                    methods::RevokeFacets::ORDINAL,
-                    0,
-                    &RevokeFacetsParams { badge: 1 },
-                );
+                let params = RevokeFacetsParams { badge: 1 };
+                let revoke = user.typed::<methods::RevokeFacets>(endpoint, 0, &params);
                 assert_eq!(user.call(revoke).status(), Status::Ok);
                 is_revoked.store(1, SeqCst);
                 let next = receiving(&user);

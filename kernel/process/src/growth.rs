@@ -32,7 +32,7 @@ impl<M: Machine> Records<M> {
     pub fn begin_process(
         &self,
         m: M,
-        new: NewProcess,
+        new: NewProcess<'_>,
     ) -> Result<(&'static Process<M>, Vec<EndpointKey>), BeginError> {
         let identity = self.next_identity.fetch_add(1, Ordering::Relaxed);
         let (slot, process) = self.take_process(m).ok_or(BeginError::Records)?;

@@ -3,7 +3,7 @@
 use crate::process::Process;
 use crate::records::Records;
 use crate::thread::Thread;
-use abi_types::RingBlock;
+use abi_types::{InterfaceTag, RingBlock};
 use core_fallible::OutOfMemory;
 use core_thread::ThreadKey;
 use kernel_ops::object::Objects;
@@ -66,8 +66,8 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     /// Pages of a thread's stack in the kernel, as they are charged.
     const STACK_PAGES: u32;
 
-    /// The object that a handle to a thread names.
-    fn handle_to(thread: ThreadKey) -> Self::Other;
+    /// The object that a handle to a thread names, and its interface.
+    fn handle_to(thread: ThreadKey) -> (Self::Other, InterfaceTag);
     /// The tables.
     fn records(self) -> &'static Records<Self>;
     /// How a thread starts, if those are places that user mode has.

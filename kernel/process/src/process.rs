@@ -2,6 +2,7 @@
 
 use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use abi_types::InterfaceTag;
 use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
 use alloc::vec::Vec;
 use core_elf::Guards;
@@ -57,7 +58,7 @@ pub struct Members<M: Objects> {
 }
 
 /// What a process is made with.
-pub struct NewProcess {
+pub struct NewProcess<'a> {
     /// What it is called.
     pub name: Name,
     /// What it may use.
@@ -66,8 +67,8 @@ pub struct NewProcess {
     pub weight: Weight,
     /// The system ends with it.
     pub is_essential: bool,
-    /// How many endpoints it serves.
-    pub endpoints: usize,
+    /// The endpoints it serves, each by its interface.
+    pub serves: &'a [InterfaceTag],
 }
 
 /// Why there is no process.
@@ -198,7 +199,7 @@ impl<M: Objects> Process<M> {
     }
 
     /// Makes it a process without memory or threads; the endpoints it serves. By whoever took the free record.
-    pub(crate) fn begin(&'static self, new: NewProcess) -> Result<Vec<EndpointKey>, NoMemory> {
+    pub(crate) fn begin(&'static self, new: NewProcess<'_>) -> Result<Vec<EndpointKey>, NoMemory> {
         let profile = &new.profile;
         let ledger = &self.ops.ledger;
         let caps = new_table(ledger, profile.cap_slots)?;
@@ -206,9 +207,9 @@ impl<M: Objects> Process<M> {
             queued: profile.endpoint_queue_limit,
             in_flight: profile.in_flight_call_limit,
         };
-        let (service, endpoints) = match new.endpoints {
-            0 => (None, Vec::new()),
-            count => Service::new(ledger, limits, count)
+        let (service, endpoints) = match new.serves {
+            [] => (None, Vec::new()),
+            serves => Service::new(ledger, limits, serves)
                 .map(|(service, endpoints)| (Some(service), endpoints))?,
         };
         self.capset.store(0, Ordering::Relaxed);

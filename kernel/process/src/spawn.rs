@@ -128,7 +128,8 @@ pub fn spawn_held<M: Machine>(
             return Err(error);
         }
     };
-    let slot = table.fill(place, Cap::new(Object::Other(M::handle_to(key))));
+    let (handle, interface) = M::handle_to(key);
+    let slot = table.fill(place, Cap::new(Object::Other(handle), interface));
     drop(caps);
     if slot.is_none() {
         join::handle_released(m, key);

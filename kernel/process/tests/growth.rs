@@ -7,13 +7,13 @@ use kernel_process::{BeginError, NewProcess};
 use std::collections::HashSet;
 use test_machine::{Config, Process, User, run, with_machine};
 
-fn new_process() -> NewProcess {
+fn new_process() -> NewProcess<'static> {
     NewProcess {
         name: Name::new("grown"),
         profile: Profile { cap_slots: 1, kernel_bytes: 1 << 12, ..Profile::NONE },
         weight: Weight::DEFAULT,
         is_essential: false,
-        endpoints: 0,
+        serves: &[],
     }
 }
 

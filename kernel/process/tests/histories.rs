@@ -107,11 +107,7 @@ fn is_found(defect: Defect) -> bool {
 
 #[test]
 fn planted_bugs_are_found() {
-    for defect in [
-        Defect::LostWake,
-        Defect::TimerKept,
-        Defect::SleepNotCountedOut,
-    ] {
+    for defect in [Defect::LostWake, Defect::TimerKept, Defect::SleepNotCountedOut] {
         assert!(is_found(defect), "{defect:?} is not noticed");
     }
 }

@@ -7,7 +7,7 @@ use kernel_ops::complete::complete;
 use kernel_ops::machine::Defect;
 use kernel_ops::party::{Fit, Party};
 use schema::thread_control::{ExitThreadParams, methods};
-use schema_wire::{Exception, Method};
+use schema_wire::Exception;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -37,8 +37,7 @@ fn ended_with(report: &Report) -> Vec<(&str, i64)> {
 /// Ends the thread with a code.
 fn exit_thread(mut user: User, code: i64) {
     let control = user.cap("control");
-    let ordinal = methods::ExitThread::ORDINAL;
-    let exit = user.typed(control, ordinal, 0, &ExitThreadParams { code });
+    let exit = user.typed::<methods::ExitThread>(control, 0, &ExitThreadParams { code });
     user.call(exit);
     unreachable!("it has ended");
 }
@@ -90,7 +89,7 @@ fn a_join_brings_the_code_before_and_after_the_end() {
 /// Whether a thread has ended, and with what.
 fn looked_at(user: &mut User, handle: abi_types::CapSlot) -> Option<i64> {
     use schema::thread_handle::{ExitCodeResults, methods};
-    let done = user.call(User::calling(handle, methods::ExitCode::ORDINAL, 0));
+    let done = user.call(User::calling_of::<methods::ExitCode>(handle));
     assert_eq!(done.status(), Status::Ok);
     let bytes = &done.words.as_bytes()[..done.cqe.length as usize];
     let message = schema_wire::Message::new(bytes).unwrap();
@@ -204,8 +203,7 @@ fn each_line_of_a_profile_has_its_own_sentence() {
                 fs_base: 0,
                 flags: 0,
             };
-            let ordinal = schema::thread_spawner::methods::Create::ORDINAL;
-            let sqe = user.typed(spawner, ordinal, 0, &create);
+            let sqe = user.typed::<schema::thread_spawner::methods::Create>(spawner, 0, &create);
             let done = user.call(sqe);
             if done.status() != Status::Ok {
                 break sentence(&done);

@@ -4,7 +4,7 @@
 use abi_types::{NEVER, Opcode, Sqe, SqeFlags, Status};
 use kernel_ops::machine::Space as _;
 use schema::console::{WriteParams, WriteResults, methods};
-use schema_wire::{Exception, Message, Method};
+use schema_wire::{Exception, Message};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -26,7 +26,7 @@ fn line(who: char, number: usize) -> [u8; LINE] {
 
 fn writing(user: &mut User, slot: u16, bytes: &[u8]) -> Sqe {
     let console = user.cap("console");
-    user.typed(console, methods::Write::ORDINAL, slot, &WriteParams { bytes })
+    user.typed::<methods::Write>(console, slot, &WriteParams { bytes })
 }
 
 /// What a write said.

@@ -8,7 +8,7 @@ use crate::kernel::{Kernel, KernelObject, Object, Process};
 use crate::system::RECORDS;
 use crate::{section, shutdown};
 use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
-use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
+use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader, InterfaceTag};
 use alloc::vec::Vec;
 use core::fmt;
 use core_address::PAGE_SIZE;
@@ -46,6 +46,7 @@ pub(crate) enum Refusal {
     OutOfMemory,
     Begin(Name, BeginError),
     Slots(Name),
+    Interface(Name),
     Thread(Name, SpawnError),
 }
 
@@ -71,6 +72,7 @@ impl fmt::Display for Refusal {
                 write!(f, "process {}: its memory cannot be mapped: {error:?}", name.as_str())
             }
             Self::Slots(name) => write!(f, "process {}: no slot for a grant", name.as_str()),
+            Self::Interface(name) => write!(f, "{}: its interface has no tag", name.as_str()),
             Self::Thread(name, error) => {
                 let (_, why) = Refused::from(*error).exception();
                 write!(f, "process {}: no first thread: {why}", name.as_str())
@@ -139,16 +141,18 @@ struct Made {
 
 fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
     let name = Name::new(from.name);
-    let serves = from
-        .grants()
-        .filter(|grant| grant.as_ref().is_ok_and(|g| matches!(g.kind, GrantKind::Endpoint { .. })))
-        .count();
+    let mut serves = Vec::new();
+    for grant in from.grants() {
+        if let GrantKind::Endpoint { interface_id, .. } = grant.map_err(Refusal::Manifest)?.kind {
+            try_push(&mut serves, tag(name, interface_id)?)?;
+        }
+    }
     let new = NewProcess {
         name,
         profile: from.profile,
         weight: Weight::new(from.weight).unwrap_or(Weight::DEFAULT),
         is_essential: from.is_essential,
-        endpoints: serves,
+        serves: &serves,
     };
     let begun = RECORDS.begin_process(Kernel, new);
     let (process, endpoints) = begun.map_err(|error| Refusal::Begin(name, error))?;
@@ -168,29 +172,27 @@ fn grant(
     let mut entries: Vec<CapSetEntry> = Vec::new();
     for grant in from.grants() {
         let grant = grant.map_err(Refusal::Manifest)?;
-        let (cap, interface) = match grant.kind {
-            GrantKind::Console => (Cap::new(Object::Other(KernelObject::Console)), None),
-            GrantKind::Records => (Cap::new(Object::Other(KernelObject::Records)), None),
-            GrantKind::Timer => (Cap::new(Object::Other(KernelObject::Timer)), None),
-            GrantKind::SystemInfo => (Cap::new(Object::Other(KernelObject::SystemInfo)), None),
-            GrantKind::ThreadSpawner => {
-                (Cap::new(Object::Other(KernelObject::ThreadSpawner)), None)
-            }
-            GrantKind::ThreadControl => {
-                (Cap::new(Object::Other(KernelObject::ThreadControl)), None)
-            }
-            GrantKind::ParkSpace => (Cap::new(Object::ParkSpace), None),
+        let object = match grant.kind {
+            GrantKind::Console => Ok(Object::Other(KernelObject::Console)),
+            GrantKind::Records => Ok(Object::Other(KernelObject::Records)),
+            GrantKind::Timer => Ok(Object::Other(KernelObject::Timer)),
+            GrantKind::SystemInfo => Ok(Object::Other(KernelObject::SystemInfo)),
+            GrantKind::ThreadSpawner => Ok(Object::Other(KernelObject::ThreadSpawner)),
+            GrantKind::ThreadControl => Ok(Object::Other(KernelObject::ThreadControl)),
+            GrantKind::ParkSpace => Ok(Object::ParkSpace),
             GrantKind::Endpoint { .. } => {
                 let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
-                let of = FacetOf { process: made.process.key(), endpoint };
-                (Cap::new(Object::Endpoint(of)), None)
+                Ok(Object::Endpoint(FacetOf { process: made.process.key(), endpoint }))
             }
-            GrantKind::Client { endpoint, badge } => {
-                let (cap, interface) = facet(manifest, endpoint, badge, all)?;
-                (cap, Some(interface))
-            }
+            GrantKind::Client { endpoint, badge } => Err((endpoint, badge)),
         };
-        let interface = interface.or(grant.kind.interface_id()).unwrap_or(0);
+        let (cap, interface) = match object {
+            Ok(object) => {
+                let interface = grant.kind.interface_id().unwrap_or(0);
+                (Cap::new(object, tag(name, interface)?), interface)
+            }
+            Err((endpoint, badge)) => facet(manifest, endpoint, badge, all)?,
+        };
         let slot = made.process.ops.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
         let slot = slot.ok_or(Refusal::Slots(name))?;
         try_push(&mut entries, entry(grant.name, slot.to_bits(), interface))?;
@@ -238,7 +240,13 @@ fn facet(
     let grant: Option<Grant> =
         server.process.ops.service.lock().as_mut().and_then(|service| service.mint(*key, badge));
     let grant = grant.ok_or(missing)?;
-    Ok((Cap { object: Object::Facet(of), badge, grant }, found.interface_id))
+    let interface = tag(Name::new(endpoint), found.interface_id)?;
+    Ok((Cap { object: Object::Facet(of), interface, badge, grant }, found.interface_id))
+}
+
+/// The tag of an interface; every grant of a manifest that was checked has one.
+fn tag(name: Name, interface_id: u64) -> Result<InterfaceTag, Refusal> {
+    InterfaceTag::of(interface_id).ok_or(Refusal::Interface(name))
 }
 
 /// Maps the program, but for its guards, and its stack; how its first thread starts.

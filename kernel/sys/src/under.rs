@@ -8,7 +8,7 @@ use crate::kernel::{Cpu, Here, Kernel, KernelObject, Process, Thread};
 use crate::object::console;
 use crate::system::{self, RECORDS};
 use crate::{section, shutdown};
-use abi_types::RingBlock;
+use abi_types::{InterfaceTag, RingBlock};
 use alloc::boxed::Box;
 use core::convert::Infallible;
 use core_sched::{Charge, CpuId, CpuSet, Error};
@@ -338,8 +338,8 @@ impl kernel_process::Machine for Kernel {
     type UserStart = UserStart;
     const STACK_PAGES: u32 = stack::STACK_PAGES as u32;
 
-    fn handle_to(thread: ThreadKey) -> KernelObject {
-        KernelObject::ThreadHandle(thread)
+    fn handle_to(thread: ThreadKey) -> (KernelObject, InterfaceTag) {
+        (KernelObject::ThreadHandle(thread), schema::thread_handle::INTERFACE_TAG)
     }
 
     #[inline(always)]

@@ -10,10 +10,10 @@ use abi_ring::{INLINE_WORDS, Memory};
 use abi_sync::BlockMemory;
 use abi_types::limits::MAX_TRANSFERS;
 use abi_types::{
-    CapSlot, Cqe, CqeFlags, ExceptionKind, INLINE_BYTES, Opcode, Sqe, SqeFlags, Status,
-    TransferMode,
+    CapSlot, Cqe, CqeFlags, ExceptionKind, INLINE_BYTES, InterfaceTag, Opcode, Sqe, SqeFlags,
+    Status, TransferMode,
 };
-use schema_wire::{Encode, Exception, Method, Reply, Transfer, Transport};
+use schema_wire::{Callee, Encode, Exception, Method, Reply, Transfer, Transport};
 use zerocopy::IntoBytes;
 
 use crate::io::{Io, Pending, status_of};
@@ -53,7 +53,7 @@ impl<M: Memory, K: Enter> Io<M, K> {
         let mut words = [0; INLINE_WORDS];
         let length = params.encode(words.as_mut_bytes()).map_err(|e| e.status())?;
         let payload = words.get(..length.div_ceil(8)).unwrap_or_default();
-        self.submit(call(target, C::ORDINAL, length as u32), payload)
+        self.submit(call_of::<C>(target, length as u32), payload)
     }
 
     /// A way to call for messages of up to 1 KiB both ways.
@@ -77,14 +77,13 @@ impl<'io, const WORDS: usize, M: Memory, K: Enter> Caller<'io, WORDS, M, K> {
 impl<const WORDS: usize, M: Memory, K: Enter> Transport for Caller<'_, WORDS, M, K> {
     fn call<P: Encode>(
         &mut self,
-        target: CapSlot,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
         let io = self.io;
         let run = |sqe, payload: &[u64], inline: &mut _| io.run(sqe, payload, inline);
-        self.exchange.call(run, target, method, params, transfers)
+        self.exchange.call(run, callee, params, transfers)
     }
 }
 
@@ -161,15 +160,16 @@ impl<const WORDS: usize> Exchange<WORDS> {
     pub fn call<P: Encode>(
         &mut self,
         run: impl FnOnce(Sqe, &[u64], &mut [u64; INLINE_WORDS]) -> Result<Cqe, Status>,
-        target: CapSlot,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
         let length = params.encode(self.message.as_mut_bytes()).map_err(|e| e.status())?;
         let words = self.add_transfers(length, transfers)?;
-        let mut sqe = call(target, method, length as u32);
+        let Callee { target, interface, method, accepts } = callee;
+        let mut sqe = call(target, interface, method, length as u32);
         sqe.transfers = transfers.len() as u16;
+        sqe.result_transfers = accepts;
         // The kernel reads parameters from here and writes results to here while `run` does not
         // return, which is when nothing else has the message.
         let place = self.message.as_mut_ptr().expose_provenance() as u64;
@@ -194,10 +194,17 @@ impl<const WORDS: usize> Exchange<WORDS> {
     }
 }
 
-/// An SQE that calls a method with `length` bytes of parameters in an inline slot.
+/// An SQE that calls a method of an interface with `length` bytes of parameters in an inline slot.
 #[inline]
-pub const fn call(target: CapSlot, method: u16, length: u32) -> Sqe {
-    Sqe { opcode: Opcode::Call as u8, method, length, cap: target.to_bits(), ..NOP }
+pub const fn call(target: CapSlot, interface: InterfaceTag, method: u16, length: u32) -> Sqe {
+    let (opcode, cap, interface) = (Opcode::Call as u8, target.to_bits(), interface.to_bits());
+    Sqe { opcode, method, length, cap, interface, ..NOP }
+}
+
+/// The same for a method that a schema declares.
+#[inline]
+pub const fn call_of<M: Method>(target: CapSlot, length: u32) -> Sqe {
+    call(target, M::INTERFACE, M::ORDINAL, length)
 }
 
 #[cfg(test)]

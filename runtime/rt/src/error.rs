@@ -23,6 +23,9 @@ impl fmt::Display for Error {
         match self {
             Self::Cap(missing) => missing.fmt(f),
             Self::Call(error) => error.fmt(f),
+            Self::Status(Status::WrongInterface) => {
+                CallError::Status(Status::WrongInterface).fmt(f)
+            }
             Self::Status(status) => write!(f, "the operation ended with status {status:?}"),
         }
     }

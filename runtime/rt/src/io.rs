@@ -327,18 +327,17 @@ fn parts(name: u64) -> (usize, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caller::call;
+    use crate::caller::call_of;
     use crate::testing::{TIMER, with_io};
+    use schema::timer::methods::{Now, Sleep};
     use std::vec::Vec;
     use test_property::prelude::*;
 
     /// `Timer.sleep`, for ever: completes when somebody waits and nothing else is left.
     const FOR_EVER: [u64; 2] = [1 << 32, u64::MAX];
-    /// `Timer.now`.
-    const NOW: u16 = 0;
 
     fn sleep() -> Sqe {
-        call(TIMER, 1, 16)
+        call_of::<Sleep>(TIMER, 16)
     }
 
     #[test]
@@ -348,7 +347,7 @@ mod tests {
             |kernel| kernel.service.number = 6,
             |io| {
                 let mut words = [0; INLINE_WORDS];
-                let first = io.submit(call(TIMER, NOW, 0), &[]).unwrap();
+                let first = io.submit(call_of::<Now>(TIMER, 0), &[]).unwrap();
                 let second = io.submit(sleep(), &FOR_EVER).unwrap();
                 assert!(!io.is_done(&first));
                 let waited = io.wait(second, &mut words);
@@ -494,7 +493,7 @@ mod tests {
                 for (step, which) in steps {
                     let started = match step {
                         0 => Some((io.submit(sleep(), &FOR_EVER), false)),
-                        1 => Some((io.submit(call(TIMER, NOW, 0), &[]), true)),
+                        1 => Some((io.submit(call_of::<Now>(TIMER, 0), &[]), true)),
                         _ => None,
                     };
                     if let Some((result, is_now)) = started {

@@ -18,10 +18,10 @@ use abi_ring::{Completion, INLINE_WORDS};
 use abi_sync::BlockMemory;
 use abi_types::{CapSlot, NEVER, Status};
 use schema::console;
-use schema_wire::{Encode, Message, Method};
+use schema_wire::{Encode, Message};
 use zerocopy::IntoBytes;
 
-use crate::caller::call;
+use crate::caller::call_of;
 use crate::capset::CapSet;
 use crate::env::ring_at;
 use crate::ring::Ring;
@@ -138,7 +138,7 @@ impl Report {
         let Ok(length) = console::WriteParams { bytes }.encode(words.as_mut_bytes()) else {
             return 0;
         };
-        let mut sqe = call(self.console, console::methods::Write::ORDINAL, length as u32);
+        let mut sqe = call_of::<console::methods::Write>(self.console, length as u32);
         sqe.user_data = USER_DATA;
         // Slot 0 may be in use by an operation that no longer matters.
         self.ring.write_inline(sqe.buffer, &words);

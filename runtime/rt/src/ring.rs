@@ -33,7 +33,8 @@ pub const NOP: Sqe = Sqe {
     transfers: 0,
     buffer: 0,
     result_buffer: 0,
-    reserved: [0; 3],
+    result_transfers: 0,
+    interface: 0,
 };
 
 /// A thread's ring, and which of its inline slots are free.

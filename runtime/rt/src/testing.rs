@@ -13,6 +13,7 @@ use abi_ring::{
 };
 use abi_ring_testing::PlainMemory;
 use abi_types::{CapSlot, CqeFlags, EnterFlags, EnterResult, Status};
+use schema::{console, system_info, timer};
 use schema_testing::Everything;
 use schema_wire::Served;
 use zerocopy::IntoBytes;
@@ -84,12 +85,15 @@ impl<'m> TestKernel<'m> {
     }
 
     fn call(&mut self, credit: Credit, call: &Call) {
-        let interface = match call.target() {
-            CONSOLE => "Console",
-            TIMER => "Timer",
-            SYSTEM_INFO => "SystemInfo",
+        let (interface, tag) = match call.target() {
+            CONSOLE => ("Console", console::INTERFACE_TAG),
+            TIMER => ("Timer", timer::INTERFACE_TAG),
+            SYSTEM_INFO => ("SystemInfo", system_info::INTERFACE_TAG),
             _ => return self.plain(credit, Status::Disconnected),
         };
+        if call.interface() != tag.to_bits() {
+            return self.plain(credit, Status::WrongInterface);
+        }
         let params = self.read(call.params());
         let mut results = [0u64; 64];
         let room = match call.results() {

@@ -65,7 +65,11 @@ pub fn file(schema: &Schema, file: &File) -> String {
     let _ = writeln!(out, "    ],\n}};");
     let _ = writeln!(
         out,
-        "/// The id of `{}`.\npub const INTERFACE_ID: u64 = {:#x};",
+        "/// The id of `{0}`.\npub const INTERFACE_ID: u64 = {1:#x};\n\
+         /// What a CALL says that means a `{0}`.\n\
+         pub const INTERFACE_TAG: ::schema_wire::InterfaceTag = match ::schema_wire::InterfaceTag::of(INTERFACE_ID) {{\n    \
+         Some(tag) => tag,\n    \
+         None => panic!(\"the id of {0} folds into the tag of no interface: take another\"),\n}};",
         interface.name, interface.id
     );
     let _ = writeln!(out, "/// The methods as types.\npub mod methods {{");
@@ -75,6 +79,7 @@ pub fn file(schema: &Schema, file: &File) -> String {
         let _ = writeln!(
             out,
             "/// `{0}.{1}`.\npub struct {2};\nimpl ::schema_wire::Method for {2} {{\n    \
+             const INTERFACE: ::schema_wire::InterfaceTag = super::INTERFACE_TAG;\n    \
              const INTERFACE_ID: u64 = super::INTERFACE_ID;\n    const ORDINAL: u16 = {ordinal};\n    \
              const NAME: &'static str = \"{0}.{1}\";\n    type Params<'a> = {params};\n    \
              type Results<'a> = {results};\n}}",

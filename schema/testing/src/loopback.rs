@@ -1,6 +1,6 @@
 //! A transport whose service is a function.
 
-use schema_wire::{CapSlot, Encode, Reply, Served, Status, Transfer, Transport};
+use schema_wire::{Callee, CapSlot, Encode, Reply, Served, Status, Transfer, Transport};
 use zerocopy::IntoBytes;
 
 /// Bytes that begin at a multiple of 8.
@@ -63,8 +63,7 @@ impl<F: FnMut(u16, &[u8], &mut [u8]) -> Result<Served, Status>> Loopback<F> {
 impl<F: FnMut(u16, &[u8], &mut [u8]) -> Result<Served, Status>> Transport for Loopback<F> {
     fn call<P: Encode>(
         &mut self,
-        _target: CapSlot,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
@@ -75,7 +74,7 @@ impl<F: FnMut(u16, &[u8], &mut [u8]) -> Result<Served, Status>> Transport for Lo
         assert_eq!(length, params.message_bytes(), "the size said before is the size written");
         self.results = Words::dirty(self.capacity);
         let params = self.params.bytes().get(..length).unwrap_or_default();
-        let served = (self.serve)(method, params, self.results.bytes_mut())?;
+        let served = (self.serve)(callee.method, params, self.results.bytes_mut())?;
         let (is_exception, length) = match served {
             Served::Results(length) => (false, length),
             Served::Exception(length) => (true, length),

@@ -3,9 +3,9 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use abi_types::{CapSlot, Status};
+use abi_types::{CapSlot, InterfaceTag, Status};
 
-use crate::{Encode, Exception, Message, Method, Value, WireError};
+use crate::{Encode, Exception, Message, Method, TransferIndex, Value, WireError};
 
 /// A capability to send along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +27,28 @@ pub struct Reply<'t> {
     pub transfers: &'t [CapSlot],
 }
 
+/// What is called, and what may come back with the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callee {
+    /// The capability.
+    pub target: CapSlot,
+    /// The interface that is meant.
+    pub interface: InterfaceTag,
+    /// The method's number in it.
+    pub method: u16,
+    /// How many capabilities the caller takes with the results.
+    pub accepts: u16,
+}
+
 /// A way to call a capability and wait for the answer.
 pub trait Transport {
-    /// Calls method `method` of `target`. The transport chooses where the parameters are
+    /// Calls a method; a capability of another interface at its target is `wrongInterface`, and nothing
+    /// is done. The transport chooses where the parameters are
     /// written (an inline slot, a registered buffer) by their size; the answer is in memory of
     /// its own. A status other than ok or exception is an error.
     fn call<P: Encode>(
         &mut self,
-        target: CapSlot,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status>;
@@ -44,12 +57,11 @@ pub trait Transport {
 impl<T: Transport + ?Sized> Transport for &mut T {
     fn call<P: Encode>(
         &mut self,
-        target: CapSlot,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
-        (**self).call(target, method, params, transfers)
+        (**self).call(callee, params, transfers)
     }
 }
 
@@ -73,6 +85,10 @@ impl From<Status> for CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Status(Status::WrongInterface) => f.write_str(
+                "the slot holds a capability of another interface than the one that was called; \
+                 the manifest or whoever gave it must give one of this interface",
+            ),
             Self::Status(status) => write!(f, "the call ended with status {status:?}"),
             Self::Exception(exception) => exception.fmt(f),
             Self::Answer(error) => write!(f, "the answer is not in the schema's form: {error}"),
@@ -99,6 +115,11 @@ impl<'t, M: Method> Reading<'t, M> {
     /// The results; once.
     pub fn get(&self) -> Result<M::Results<'_>, CallError> {
         self.message.get().map_err(CallError::Answer)
+    }
+
+    /// The capability that a field of the results refers to; `None` if it came without.
+    pub fn capability(&self, field: Option<TransferIndex>) -> Option<CapSlot> {
+        self.transfers.get(usize::from(field?.0)).copied()
     }
 
     /// The capabilities the results' positions refer to.

@@ -36,7 +36,7 @@ mod exception_capnp {
 }
 
 pub use answer::{Answer, NoResult, Served, answer_with, params_error, room_for};
-pub use call::{CallError, Reading, Reply, Transfer, Transport, results_of};
+pub use call::{CallError, Callee, Reading, Reply, Transfer, Transport, results_of};
 pub use error::WireError;
 pub use exception::{EXCEPTION_BYTES, EXCEPTION_MESSAGE_BYTES, Exception};
 pub use interface::{Interface, MethodEntry, StructLayout};
@@ -46,5 +46,5 @@ pub use value::{Encode, Method, TransferIndex, Value, fixed_bytes};
 pub use writer::{Place, Writer};
 
 // What generated code names, so that a crate of it depends on this one alone.
-pub use abi_types::{CapSlot, ExceptionKind, Status};
+pub use abi_types::{CapSlot, ExceptionKind, InterfaceTag, Status};
 pub use capnp;

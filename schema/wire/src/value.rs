@@ -1,5 +1,6 @@
 //! Structs as plain fields.
 
+use abi_types::InterfaceTag;
 use capnp::traits::Owned;
 
 use crate::{Place, WireError, Writer};
@@ -70,6 +71,8 @@ impl<'a, V: Value<'a>> Encode for V {
 /// way, now or later. Encode the parameters, submit them with the ordinal, and decode what
 /// comes back with [`Message::get`](crate::Message::get).
 pub trait Method {
+    /// The interface's tag, which a CALL carries.
+    const INTERFACE: InterfaceTag;
     /// The interface's id.
     const INTERFACE_ID: u64;
     /// The method's number in the interface.

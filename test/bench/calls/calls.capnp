@@ -6,16 +6,16 @@ using Boot = import "/schema/manifest.capnp";
 const manifest :Boot.Manifest = (processes = [
   (name = "echo0", binary = "echo.elf", grants = [
     (name = "console", console = void),
-    (name = "requests", endpoint = (name = "echo0"))]),
+    (name = "requests", endpoint = (name = "echo0", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "echo1", binary = "echo.elf", grants = [
     (name = "console", console = void),
-    (name = "requests", endpoint = (name = "echo1"))]),
+    (name = "requests", endpoint = (name = "echo1", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "echo2", binary = "echo.elf", grants = [
     (name = "console", console = void),
-    (name = "requests", endpoint = (name = "echo2"))]),
+    (name = "requests", endpoint = (name = "echo2", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "echo3", binary = "echo.elf", grants = [
     (name = "console", console = void),
-    (name = "requests", endpoint = (name = "echo3"))]),
+    (name = "requests", endpoint = (name = "echo3", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "calls", binary = "calls.elf", essential = true, grants = [
     (name = "console", console = void),
     (name = "records", records = void),

@@ -6,13 +6,13 @@ using Boot = import "/schema/manifest.capnp";
 const manifest :Boot.Manifest = (processes = [
   (name = "echo", binary = "echo.elf", grants = [
     (name = "console", console = void),
-    (name = "requests", endpoint = (name = "echo"))]),
+    (name = "requests", endpoint = (name = "echo", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "typed", binary = "typed.elf", grants = [
     (name = "console", console = void),
     (name = "requests", endpoint = (name = "typed", interfaceId = 0x80d9c56f6099934a))]),
   (name = "yielder", binary = "yielder.elf", grants = [
     (name = "console", console = void),
-    (name = "requests", endpoint = (name = "yielder"))]),
+    (name = "requests", endpoint = (name = "yielder", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "client", binary = "client.elf", essential = true, grants = [
     (name = "console", console = void),
     (name = "records", records = void),

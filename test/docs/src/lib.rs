@@ -1,5 +1,5 @@
 //! What holds pages and code together: decisions, their index, citations, links and paths, the places of a
-//! kernel object, the order of the layers and that of a crate's modules.
+//! kernel object, the tags of interfaces, the order of the layers and that of a crate's modules.
 //!
 //! Everything is a function over texts. A rule that is broken is a sentence with the file it is
 //! about and what would be right; `tree.rs` asks for those of the tree, the tests beside the rules
@@ -9,6 +9,7 @@ mod citations;
 mod cycles;
 mod decisions;
 mod index;
+mod interfaces;
 mod layers;
 mod links;
 mod modules;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{citations, cycles, decisions, index, layers, links, objects, paths};
+use crate::{citations, cycles, decisions, index, interfaces, layers, links, objects, paths};
 
 /// Paths from the root of the workspace, and what is in them.
 #[derive(Default)]
@@ -50,6 +50,7 @@ pub fn problems(tree: &Tree) -> Vec<String> {
     problems.extend(paths::problems(tree));
     problems.extend(layers::problems(tree));
     problems.extend(objects::problems(tree));
+    problems.extend(interfaces::problems(tree));
     problems.extend(cycles::problems(tree));
     problems
 }

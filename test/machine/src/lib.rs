@@ -29,6 +29,7 @@ mod world;
 
 pub use machine::Host;
 pub use objects::{HostObject, released, serve_call};
+pub use plain_schema::plain::INTERFACE_TAG as PLAIN;
 pub use space::HostSpace;
 pub use user::{Done, User};
 pub use world::{Body, Config, Grant, Process, Report, run, with_machine};

@@ -6,7 +6,7 @@ use crate::user::User;
 use crate::world::{Body, World};
 use abi_ring_testing::PlainMemory;
 use abi_sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use abi_types::RingBlock;
+use abi_types::{InterfaceTag, RingBlock};
 use core_fallible::OutOfMemory;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
@@ -328,8 +328,9 @@ impl kernel_process::Machine for Host {
     type UserStart = UserStart;
     const STACK_PAGES: u32 = 1;
 
-    fn handle_to(thread: ThreadKey) -> HostObject {
-        HostObject::ThreadHandle(thread)
+    fn handle_to(thread: ThreadKey) -> (HostObject, InterfaceTag) {
+        let handle = HostObject::ThreadHandle(thread);
+        (handle, handle.interface())
     }
 
     fn records(self) -> &'static Records<Self> {

@@ -1,7 +1,7 @@
 //! What a test machine serves: the clock, a console and threads, as the kernel serves them.
 
 use crate::machine::Host;
-use abi_types::Status;
+use abi_types::{InterfaceTag, Status};
 use core_thread::ThreadKey;
 use kernel_object as served;
 use kernel_ops::capability::Object;
@@ -24,6 +24,27 @@ pub enum HostObject {
     ThreadControl,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
+}
+
+impl HostObject {
+    /// Its interface.
+    pub const fn interface(self) -> InterfaceTag {
+        match self {
+            Self::Timer => schema::timer::INTERFACE_TAG,
+            Self::Console => schema::console::INTERFACE_TAG,
+            Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
+            Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
+            Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
+        }
+    }
+
+    /// Whether it may go to another process.
+    pub fn is_transferable(self) -> bool {
+        let tag = self.interface();
+        let interfaces = schema::INTERFACES.iter();
+        let mut its = interfaces.filter(|one| InterfaceTag::of(one.id) == Some(tag));
+        its.next().is_some_and(|one| one.is_transferable)
+    }
 }
 
 /// The calling thread: it has no registers, and can end.
@@ -117,6 +138,10 @@ impl Objects for Host {
         results: &mut [u8],
     ) -> Result<Served, Status> {
         serve_call(calling, object, method, params, results)
+    }
+
+    fn is_transferable(self, object: HostObject) -> bool {
+        object.is_transferable()
     }
 
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {

@@ -1,10 +1,11 @@
 //! User mode: a thread of the machine, with its ring.
 
+use crate::PLAIN;
 use crate::machine::Host;
 use crate::space::HostSpace;
 use abi_ring::{INLINE_WORDS, Memory, UserRing};
 use abi_ring_testing::PlainMemory;
-use abi_types::{CapSlot, Cqe, EnterResult, NEVER, Opcode, RingWord, Sqe, Status};
+use abi_types::{CapSlot, Cqe, EnterResult, InterfaceTag, NEVER, Opcode, RingWord, Sqe, Status};
 use core_sched_policy::QUANTUM_NS;
 use kernel_dispatch::Here;
 use kernel_ops::{Machine as _, enter};
@@ -55,6 +56,11 @@ impl User {
         self.m
     }
 
+    /// Its process.
+    pub fn process(&self) -> &'static kernel_process::Process<Host> {
+        process_of(self.m, self.thread)
+    }
+
     /// The position of its record.
     pub fn slot(&self) -> u32 {
         self.thread.slot()
@@ -62,7 +68,7 @@ impl User {
 
     /// Its memory.
     pub fn space(&self) -> &'static HostSpace {
-        &process_of(self.m, self.thread).ops.space
+        &self.process().ops.space
     }
 
     /// The slot that a grant of its process went to.
@@ -148,29 +154,39 @@ impl User {
         end::exit_process(self.m, self.thread, code)
     }
 
-    /// The SQE of a call with an inline payload of so many bytes in slot 0.
+    /// The SQE of a call of an endpoint with an inline payload of so many bytes in slot 0.
     pub fn calling(target: CapSlot, method: u16, length: u32) -> Sqe {
-        let opcode = Opcode::Call as u8;
-        Sqe { opcode, cap: target.to_bits(), method, length, ..Sqe::default() }
+        Self::calling_a(PLAIN, target, method, length)
+    }
+
+    /// The same for another interface than that of the machine's endpoints.
+    pub fn calling_a(interface: InterfaceTag, target: CapSlot, method: u16, length: u32) -> Sqe {
+        let (opcode, interface) = (Opcode::Call as u8, interface.to_bits());
+        Sqe { opcode, cap: target.to_bits(), interface, method, length, ..Sqe::default() }
     }
 
     /// The SQE of a call with these parameters, which it puts into an inline slot.
-    pub fn typed<P: Encode>(&mut self, target: CapSlot, method: u16, slot: u16, params: &P) -> Sqe {
+    pub fn typed<'p, M: Method>(
+        &mut self,
+        target: CapSlot,
+        slot: u16,
+        params: &M::Params<'p>,
+    ) -> Sqe {
         let mut words = [0_u64; INLINE_WORDS];
         let length = params.encode(words.as_mut_bytes()).expect("it fits") as u32;
         self.write(slot, &words);
-        Sqe { buffer: slot, ..Self::calling(target, method, length) }
+        Sqe { buffer: slot, ..Self::calling_a(M::INTERFACE, target, M::ORDINAL, length) }
+    }
+
+    /// The SQE of a call of a method without parameters.
+    pub fn calling_of<M: Method>(target: CapSlot) -> Sqe {
+        Self::calling_a(M::INTERFACE, target, M::ORDINAL, 0)
     }
 
     /// The SQE of `Timer.sleep`.
     pub fn sleeping(&mut self, slot: u16, ns: u64) -> Sqe {
         let timer = self.cap("timer");
-        self.typed(
-            timer,
-            <timer::methods::Sleep as Method>::ORDINAL,
-            slot,
-            &timer::SleepParams { ns },
-        )
+        self.typed::<timer::methods::Sleep>(timer, slot, &timer::SleepParams { ns })
     }
 
     /// A thread of the process that does what the body at `entry` does; its handle, or why not.
@@ -178,8 +194,7 @@ impl User {
         let spawner = self.cap("threads");
         let params =
             thread_spawner::CreateParams { entry, stack_top: 0, arg, fs_base: 0, flags: 0 };
-        let sqe =
-            self.typed(spawner, <thread_spawner::methods::Create as Method>::ORDINAL, 0, &params);
+        let sqe = self.typed::<thread_spawner::methods::Create>(spawner, 0, &params);
         let done = self.call(sqe);
         if done.status() != Status::Ok {
             return Err(done.status());
@@ -192,6 +207,6 @@ impl User {
 
     /// The SQE of a join.
     pub fn joining(&mut self, handle: CapSlot) -> Sqe {
-        Self::calling(handle, <thread_handle::methods::Join as Method>::ORDINAL, 0)
+        Self::calling_of::<thread_handle::methods::Join>(handle)
     }
 }

@@ -1,5 +1,6 @@
 //! A run: processes on CPUs, from the first to the check that nothing of them is left.
 
+use crate::PLAIN;
 use crate::latch::Latch;
 use crate::machine::{Host, NOT_ARMED, Own, UserStart};
 use crate::objects::HostObject;
@@ -271,12 +272,13 @@ impl World {
         for process in &processes {
             let is_served = |(_, grant): &&(_, Grant)| matches!(grant, Grant::Endpoint);
             let count = process.grants.iter().filter(is_served).count();
+            let serves = vec![PLAIN; count];
             let new = NewProcess {
                 name: Name::new(process.name),
                 profile: process.profile,
                 weight: Weight::DEFAULT,
                 is_essential: false,
-                endpoints: count,
+                serves: &serves,
             };
             let made_of = self.records.begin_process(m, new);
             let (record, endpoints) = made_of.expect("a record, and memory");
@@ -291,17 +293,20 @@ impl World {
                     endpoint,
                 };
                 let cap = match *grant {
-                    Grant::Object(object) => Cap::new(Object::Other(object)),
-                    Grant::ParkSpace => Cap::new(Object::ParkSpace),
-                    Grant::Endpoint => Cap::new(Object::Endpoint(FacetOf {
-                        process: record.key(),
-                        endpoint: *own.next().unwrap(),
-                    })),
+                    Grant::Object(object) => Cap::new(Object::Other(object), object.interface()),
+                    Grant::ParkSpace => {
+                        Cap::new(Object::ParkSpace, schema::park_space::INTERFACE_TAG)
+                    }
+                    Grant::Endpoint => {
+                        let endpoint = *own.next().unwrap();
+                        let of = FacetOf { process: record.key(), endpoint };
+                        Cap::new(Object::Endpoint(of), schema::endpoint::INTERFACE_TAG)
+                    }
                     Grant::Client(server, number, badge) => {
                         let of = facet(server, made[server].1[number]);
                         let mut service = made[server].0.ops.service.lock();
                         let grant = service.as_mut().unwrap().mint(of.endpoint, badge).unwrap();
-                        Cap { object: Object::Facet(of), badge, grant }
+                        Cap { object: Object::Facet(of), interface: PLAIN, badge, grant }
                     }
                 };
                 let slot = record.ops.caps.lock().as_mut().unwrap().insert(cap).unwrap();

@@ -4,7 +4,7 @@
 using Boot = import "/schema/manifest.capnp";
 
 const manifest :Boot.Manifest = (processes = [
-  (name = "server", binary = "program.elf", grants = [(name = "serve", endpoint = (name = "server"))]),
+  (name = "server", binary = "program.elf", grants = [(name = "serve", endpoint = (name = "server", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "caller", binary = "program.elf", grants = [(name = "calls", client = (endpoint = "server", badge = 500))]),
   (name = "computer", binary = "program.elf", grants = [(name = "compute", parkSpace = void)]),
   (name = "sleeper", binary = "program.elf", grants = [(name = "sleep", timer = void)]),

@@ -11,6 +11,7 @@ use capos_rt::io::{Io, status_of};
 use capos_rt::park::{park, unpark};
 use capos_rt::{Env, Error, exit, now_ns, println};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::{park_space, system_info, thread_control, thread_spawner, timer};
 use test_bare::program::{Sibling, work};
 use test_bare::raw::{By, Child, Run};
@@ -100,7 +101,7 @@ fn call_once(env: &Env, sqe: Sqe, expected: u64) -> Result<(), Error> {
 /// How many rounds there are: the badge of its facet, which the server tells it.
 fn rounds(env: &Env, number: CapSlot) -> Result<u64, Error> {
     let mut words = [0; 16];
-    let cqe = env.io.run(call(number, 0, 0), &[], &mut words)?;
+    let cqe = env.io.run(call(number, PLAIN, 0, 0), &[], &mut words)?;
     if status_of(&cqe) == Status::Ok { Ok(words[0]) } else { Err(status_of(&cqe).into()) }
 }
 
@@ -108,9 +109,9 @@ fn rounds(env: &Env, number: CapSlot) -> Result<u64, Error> {
 fn make_calls(env: &'static Env, number: CapSlot) -> Result<(), Error> {
     let mut words = [0; 16];
     for expected in 1..=rounds(env, number)? {
-        call_once(env, call(number, 0, 8), expected)?;
+        call_once(env, call(number, PLAIN, 0, 8), expected)?;
     }
-    let _ = env.io.run(call(number, END, 0), &[], &mut words)?;
+    let _ = env.io.run(call(number, PLAIN, END, 0), &[], &mut words)?;
     Ok(())
 }
 
@@ -167,8 +168,8 @@ fn mix(env: &'static Env, number: CapSlot) -> Result<(), Error> {
     SIBLINGS[0].start(&env.io, by, run)?;
     let mut words = [0; 16];
     for round in 1..=rounds(env, number)? {
-        call_once(env, call(number, 0, 8), round)?;
-        let deadline = Sqe { arg: now_ns() + 1_000_000_000, ..call(number, 0, 8) };
+        call_once(env, call(number, PLAIN, 0, 8), round)?;
+        let deadline = Sqe { arg: now_ns() + 1_000_000_000, ..call(number, PLAIN, 0, 8) };
         call_once(env, deadline, round)?;
         timer.sleep(20_000)?;
         say(&env.io, &PING, round as u32);
@@ -176,7 +177,7 @@ fn mix(env: &'static Env, number: CapSlot) -> Result<(), Error> {
         env.io.yield_now()?;
     }
     say(&env.io, &PING, STOP);
-    let _ = env.io.run(call(number, END, 0), &[], &mut words)?;
+    let _ = env.io.run(call(number, PLAIN, END, 0), &[], &mut words)?;
     Ok(())
 }
 

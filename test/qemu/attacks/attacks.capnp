@@ -5,30 +5,30 @@
 using Boot = import "/schema/manifest.capnp";
 
 const manifest :Boot.Manifest = (processes = [
-  (name = "echo", binary = "echo.elf", grants = [(name = "requests", endpoint = (name = "echo"))]),
+  (name = "echo", binary = "echo.elf", grants = [(name = "requests", endpoint = (name = "echo", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "attacker", binary = "attacker.elf", profile = (ringScratchLimitBytes = 65536), grants = [
-    (name = "orders", endpoint = (name = "attacker")),
+    (name = "orders", endpoint = (name = "attacker", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "timer", timer = void), (name = "park", parkSpace = void), (name = "console", console = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void),
-    (name = "own", endpoint = (name = "own-1")), (name = "self", client = (endpoint = "own-1", badge = 1)),
+    (name = "own", endpoint = (name = "own-1", interfaceId = 0xa3f1c2d4e5b60718)), (name = "self", client = (endpoint = "own-1", badge = 1)),
     (name = "echo", client = (endpoint = "echo", badge = 66))]),
   (name = "pair", binary = "attacker.elf", profile = (threads = 2), grants = [
-    (name = "orders", endpoint = (name = "pair")),
+    (name = "orders", endpoint = (name = "pair", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void)]),
   (name = "mortal", binary = "attacker.elf", grants = [
-    (name = "orders", endpoint = (name = "mortal")),
+    (name = "orders", endpoint = (name = "mortal", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "timer", timer = void), (name = "park", parkSpace = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void),
-    (name = "own", endpoint = (name = "own-2")), (name = "self", client = (endpoint = "own-2", badge = 1)),
+    (name = "own", endpoint = (name = "own-2", interfaceId = 0xa3f1c2d4e5b60718)), (name = "self", client = (endpoint = "own-2", badge = 1)),
     (name = "echo", client = (endpoint = "echo", badge = 67))]),
-  (name = "faulty", binary = "attacker.elf", grants = [(name = "orders", endpoint = (name = "faulty"))]),
+  (name = "faulty", binary = "attacker.elf", grants = [(name = "orders", endpoint = (name = "faulty", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "observer", binary = "observer.elf", essential = true, grants = [
     (name = "held", parkSpace = void),
     (name = "console", console = void), (name = "records", records = void),
     (name = "timer", timer = void), (name = "info", systemInfo = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void),
     (name = "park", parkSpace = void),
-    (name = "own", endpoint = (name = "observer")),
+    (name = "own", endpoint = (name = "observer", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "echo", client = (endpoint = "echo", badge = 1)),
     (name = "attacker", client = (endpoint = "attacker", badge = 1)),
     (name = "pair", client = (endpoint = "pair", badge = 1)),

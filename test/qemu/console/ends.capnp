@@ -10,5 +10,5 @@ const manifest :Boot.Manifest = (processes = [
     (name = "tell", client = (endpoint = "end", badge = 1))]),
   (name = "e", binary = "writer.elf", essential = true, grants = [
     (name = "e", parkSpace = void), (name = "console", console = void),
-    (name = "ask", endpoint = (name = "end"))]),
+    (name = "ask", endpoint = (name = "end", interfaceId = 0xa3f1c2d4e5b60718))]),
 ]);

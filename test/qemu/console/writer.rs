@@ -47,7 +47,11 @@ impl Writer<'_> {
         let mut words = [0_u64; 16];
         let length = WriteParams { bytes: &line }.encode(words.as_mut_bytes()).unwrap_or(0);
         self.ring.write_inline(slot, &words[..length.div_ceil(8)]);
-        let write = Sqe { buffer: slot, user_data: number, ..call(self.console, 0, length as u32) };
+        let write = Sqe {
+            buffer: slot,
+            user_data: number,
+            ..call(self.console, schema::console::INTERFACE_TAG, 0, length as u32)
+        };
         let _ = self.ring.push(write);
     }
 
@@ -156,7 +160,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
     });
     if let Some(told) = env.caps.named("tell") {
         // The other ends the system, so there is no answer.
-        let _ = env.io.run(call(told, 0, 0), &[], &mut [0; 16]);
+        let _ = env.io.run(call(told, plain_schema::plain::INTERFACE_TAG, 0, 0), &[], &mut [0; 16]);
     }
     if let Some(asked) = env.caps.named("ask") {
         let recv = Sqe { opcode: Opcode::Recv as u8, cap: asked.to_bits(), ..Sqe::default() };

@@ -7,15 +7,15 @@ const manifest :Boot.Manifest = (processes = [
   (name = "crowd", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "crowd", endpoint = (name = "crowd"))]),
+    (name = "crowd", endpoint = (name = "crowd", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "small", binary = "exact.elf", profile = (threads = 1), grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "crowd", endpoint = (name = "small"))]),
+    (name = "crowd", endpoint = (name = "small", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "bulk", binary = "exact.elf", profile = (threads = 1, ringEntries = 1024), grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "crowd", endpoint = (name = "bulk"))]),
+    (name = "crowd", endpoint = (name = "bulk", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "ends", binary = "exact.elf", essential = true, grants = [
     (name = "ends", parkSpace = void),
     (name = "console", console = void),

@@ -7,47 +7,47 @@ using Boot = import "/schema/manifest.capnp";
 const manifest :Boot.Manifest = (processes = [
   (name = "peer", binary = "exact.elf", grants = [
     (name = "console", console = void),
-    (name = "peer", endpoint = (name = "peer"))]),
+    (name = "peer", endpoint = (name = "peer", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "spinner0", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "spinner", endpoint = (name = "spinner0"))]),
+    (name = "spinner", endpoint = (name = "spinner0", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "spinner1", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "spinner", endpoint = (name = "spinner1"))]),
+    (name = "spinner", endpoint = (name = "spinner1", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "spinner2", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "spinner", endpoint = (name = "spinner2"))]),
+    (name = "spinner", endpoint = (name = "spinner2", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "secret", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "secret", endpoint = (name = "secret"))]),
+    (name = "secret", endpoint = (name = "secret", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "maker0", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "maker", endpoint = (name = "maker0"))]),
+    (name = "maker", endpoint = (name = "maker0", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "maker1", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "maker", endpoint = (name = "maker1"))]),
+    (name = "maker", endpoint = (name = "maker1", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "maker2", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "maker", endpoint = (name = "maker2"))]),
+    (name = "maker", endpoint = (name = "maker2", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "maker3", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "maker", endpoint = (name = "maker3"))]),
+    (name = "maker", endpoint = (name = "maker3", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "maker4", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "maker", endpoint = (name = "maker4"))]),
+    (name = "maker", endpoint = (name = "maker4", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "maker5", binary = "exact.elf", grants = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "maker", endpoint = (name = "maker5"))]),
+    (name = "maker", endpoint = (name = "maker5", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "exact", binary = "exact.elf", essential = true, profile = (ringScratchLimitBytes = 65536), grants = [
     (name = "console", console = void),
     (name = "records", records = void),
@@ -56,9 +56,9 @@ const manifest :Boot.Manifest = (processes = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
     (name = "park", parkSpace = void),
-    (name = "own", endpoint = (name = "own")),
+    (name = "own", endpoint = (name = "own", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "self", client = (endpoint = "own", badge = 3)),
-    (name = "other", endpoint = (name = "other")),
+    (name = "other", endpoint = (name = "other", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "other-self", client = (endpoint = "other", badge = 3)),
     (name = "peer", client = (endpoint = "peer", badge = 1)),
     (name = "seven", client = (endpoint = "peer", badge = 7)),

@@ -13,6 +13,7 @@ use capos_rt::park::park;
 use capos_rt::thread::{StackRef, Threads};
 use capos_rt::{Env, exit};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::{thread_control, timer};
 use test_bare::program::{Program, Sibling, work};
 use test_bare::raw::Child;
@@ -268,7 +269,7 @@ fn call_for_ever(child: &Child) -> i64 {
         return recv_for_ever(child);
     }
     begin();
-    let _ = child.io.run(call(slot(&FACET), 0, 0), &[], &mut [0; 16]);
+    let _ = child.io.run(call(slot(&FACET), PLAIN, 0, 0), &[], &mut [0; 16]);
     1
 }
 
@@ -332,8 +333,8 @@ fn witness(env: &'static Env) -> i64 {
     let Ok(program) = Program::new(env, &SIBLINGS) else { return 71 };
     // Each of these ends when its process does.
     for name in ["gone-1", "gone-2"] {
-        let Ok(facet) = env.cap(name, 0) else { return 72 };
-        let called = env.io.run(call(facet, 0, 0), &[], &mut [0; 16]);
+        let Ok(facet) = env.cap(name, plain_schema::plain::INTERFACE_ID) else { return 72 };
+        let called = env.io.run(call(facet, PLAIN, 0, 0), &[], &mut [0; 16]);
         if called.map(|cqe| status_of(&cqe)) != Ok(Status::Disconnected) {
             return 74;
         }

@@ -17,9 +17,9 @@ def _vandal(number, seed):
     grants = [
         _grant("news", "client = (endpoint = \"news\", badge = %d)" % (seed * 256 + number)),
         _grant("echo", "client = (endpoint = \"echo\", badge = 2)"),
-        _grant("own", "endpoint = (name = \"own%d\")" % number),
+        _grant("own", "endpoint = (name = \"own%d\", interfaceId = 0xa3f1c2d4e5b60718)" % number),
         _grant("self", "client = (endpoint = \"own%d\", badge = 3)" % number),
-        _grant("life", "endpoint = (name = \"life%d\")" % number),
+        _grant("life", "endpoint = (name = \"life%d\", interfaceId = 0xa3f1c2d4e5b60718)" % number),
         _grant("timer", "timer = void"),
         _grant("info", "systemInfo = void"),
         _grant("calm", "systemInfo = void"),
@@ -41,7 +41,7 @@ def _source_impl(ctx):
         _grant("console", "console = void"),
         _grant("records", "records = void"),
         _grant("info", "systemInfo = void"),
-        _grant("news", "endpoint = (name = \"news\")"),
+        _grant("news", "endpoint = (name = \"news\", interfaceId = 0xa3f1c2d4e5b60718)"),
         _grant("goal", "client = (endpoint = \"news\", badge = %d)" % ((1 << 63) + operations)),
         _grant("echo", "client = (endpoint = \"echo\", badge = 1)"),
     ]
@@ -51,7 +51,7 @@ def _source_impl(ctx):
             _grant("own%d" % number, "client = (endpoint = \"own%d\", badge = 1)" % number),
         ]
     processes = [
-        "  (name = \"echo\", binary = \"peer.elf\", grants = [\n%s])" % _grant("requests", "endpoint = (name = \"echo\")"),
+        "  (name = \"echo\", binary = \"peer.elf\", grants = [\n%s])" % _grant("requests", "endpoint = (name = \"echo\", interfaceId = 0xa3f1c2d4e5b60718)"),
         "  (name = \"witness\", binary = \"witness.elf\", essential = true, grants = [\n%s])" % ",\n".join(witness),
     ] + [_vandal(number, seed) for number in vandals]
     out = ctx.actions.declare_file(ctx.label.name + ".capnp")

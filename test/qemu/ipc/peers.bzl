@@ -19,14 +19,14 @@ def peers_capnp(name, out, tester, peers):
             "using Boot = import \"/schema/manifest.capnp\";",
             "const manifest :Boot.Manifest = (processes = [",
             "  (name = \"echo\", binary = \"echo.elf\", grants = [",
-            "    (name = \"requests\", endpoint = (name = \"echo\"))]),",
+            "    (name = \"requests\", endpoint = (name = \"echo\", interfaceId = 0xa3f1c2d4e5b60718))]),",
         ] + [
             "  (name = \"peer%d\", binary = \"peer.elf\", profile = (ringScratchLimitBytes = 65536), grants = [" % peer +
             "(name = \"console\", console = void), (name = \"timer\", timer = void), " +
             "(name = \"park\", parkSpace = void), (name = \"spawner\", threadSpawner = void), " +
             "(name = \"control\", threadControl = void), " +
-            "(name = \"commands\", endpoint = (name = \"c%d\")), " % peer +
-            "(name = \"service\", endpoint = (name = \"s%d\")), " % peer +
+            "(name = \"commands\", endpoint = (name = \"c%d\", interfaceId = 0xa3f1c2d4e5b60718)), " % peer +
+            "(name = \"service\", endpoint = (name = \"s%d\", interfaceId = 0xa3f1c2d4e5b60718)), " % peer +
             "(name = \"up\", client = (endpoint = \"t\", badge = %d))])," % peer
             for peer in range(peers)
         ] + [
@@ -35,9 +35,9 @@ def peers_capnp(name, out, tester, peers):
             "    (name = \"console\", console = void), (name = \"records\", records = void),",
             "    (name = \"timer\", timer = void), (name = \"info\", systemInfo = void),",
             "    (name = \"spawner\", threadSpawner = void), (name = \"control\", threadControl = void),",
-            "    (name = \"t\", endpoint = (name = \"t\")),",
+            "    (name = \"t\", endpoint = (name = \"t\", interfaceId = 0xa3f1c2d4e5b60718)),",
             "    (name = \"self\", client = (endpoint = \"t\", badge = 1000)),",
-            "    (name = \"spare\", endpoint = (name = \"spare\")),",
+            "    (name = \"spare\", endpoint = (name = \"spare\", interfaceId = 0xa3f1c2d4e5b60718)),",
             "    (name = \"spare_client\", client = (endpoint = \"spare\", badge = 9)),",
             "    (name = \"echo\", client = (endpoint = \"echo\", badge = 1)),",
         ] + [

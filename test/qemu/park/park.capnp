@@ -13,7 +13,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "control", threadControl = void),
     (name = "park", parkSpace = void),
     (name = "other", parkSpace = void),
-    (name = "requests", endpoint = (name = "stranger"))]),
+    (name = "requests", endpoint = (name = "stranger", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "stranger", binary = "park.elf", grants = [
     (name = "console", console = void),
     (name = "park", parkSpace = void),

@@ -5,7 +5,7 @@ using Boot = import "/schema/manifest.capnp";
 
 const manifest :Boot.Manifest = (processes = [
   (name = "echo", binary = "echo.elf", profile = (ringScratchLimitBytes = 65536), grants = [
-    (name = "requests", endpoint = (name = "echo"))]),
+    (name = "requests", endpoint = (name = "echo", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "ring", binary = "ring.elf", essential = true,
    profile = (ringEntries = 16, ringScratchLimitBytes = 65536, sleepWaiters = 4,
     endpointQueueLimit = 5, inFlightCallLimit = 3), grants = [
@@ -16,7 +16,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "park", parkSpace = void),
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "own", endpoint = (name = "own")),
+    (name = "own", endpoint = (name = "own", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "first", client = (endpoint = "own", badge = 1)),
     (name = "second", client = (endpoint = "own", badge = 0xfedcba9876543210)),
     (name = "echo", client = (endpoint = "echo", badge = 7))]),

@@ -8,7 +8,7 @@ use capos_rt::now_ns;
 use capos_rt::out::{Out, TEXT_BYTES};
 use demo_schema::counter;
 use schema::{console, system_info, timer};
-use schema_wire::{CallError, Transport};
+use schema_wire::{CallError, Callee, Transport};
 use test_kit::{Outcome, T, check, check_eq, require_ok};
 use test_user::Env;
 
@@ -125,19 +125,24 @@ pub fn service(t: &mut T<'_, Env>) -> Outcome {
     // A method the interface does not have, and parameters that are no message.
     let mut caller = t.env.io.caller();
     let params = counter::AddParams { amount: 1 };
-    let reply = require_ok!(t, caller.call(slot, 77, &params, &[]));
+    let reply = require_ok!(t, caller.call(callee(slot, 77), &params, &[]));
     check!(t, reply.is_exception);
     check_eq!(t, require_ok!(t, counter.add(0)).total, 15);
     Ok(())
 }
 
+/// A method of the counter by its number.
+fn callee(target: CapSlot, method: u16) -> Callee {
+    Callee { target, interface: counter::INTERFACE_TAG, method, accepts: 0 }
+}
+
 pub fn service_panics(t: &mut T<'_, Env>) -> Outcome {
-    let slot = require_ok!(t, t.env.cap("doomed", 0));
+    let slot = require_ok!(t, t.env.cap("doomed", counter::INTERFACE_ID));
     let params = counter::AddParams { amount: 1 };
     let mut caller = t.env.io.caller();
-    let ended = caller.call(slot, 3, &params, &[]).map(|_| ());
+    let ended = caller.call(callee(slot, 3), &params, &[]).map(|_| ());
     check_eq!(t, ended, Err(Status::Disconnected));
-    let again = caller.call(slot, 3, &params, &[]).map(|_| ());
+    let again = caller.call(callee(slot, 3), &params, &[]).map(|_| ());
     check_eq!(t, again, Err(Status::Disconnected));
     Ok(())
 }

@@ -11,7 +11,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "console", console = void),
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
-    (name = "requests", endpoint = (name = "doomed"))]),
+    (name = "requests", endpoint = (name = "doomed", interfaceId = 0xebf46935cb01b47b))]),
   (name = "suite", binary = "suite.elf", essential = true, grants = [
     (name = "console", console = void),
     (name = "records", records = void),

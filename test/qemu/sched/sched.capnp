@@ -6,13 +6,13 @@ using Boot = import "/schema/manifest.capnp";
 const manifest :Boot.Manifest = (processes = [
   (name = "light", binary = "sched.elf", grants = [
     (name = "console", console = void),
-    (name = "hog", endpoint = (name = "light"))]),
+    (name = "hog", endpoint = (name = "light", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "other", binary = "sched.elf", grants = [
     (name = "console", console = void),
-    (name = "hog", endpoint = (name = "other"))]),
+    (name = "hog", endpoint = (name = "other", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "heavy", binary = "sched.elf", weight = 128, grants = [
     (name = "console", console = void),
-    (name = "hog", endpoint = (name = "heavy"))]),
+    (name = "hog", endpoint = (name = "heavy", interfaceId = 0xa3f1c2d4e5b60718))]),
   (name = "sched", binary = "sched.elf", essential = true, grants = [
     (name = "console", console = void),
     (name = "records", records = void),

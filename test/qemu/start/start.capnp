@@ -12,6 +12,6 @@ const manifest :Boot.Manifest = (processes = [
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
     (name = "park", parkSpace = void),
-    (name = "own", endpoint = (name = "own", interfaceId = 0x1234567890abcdef)),
+    (name = "own", endpoint = (name = "own", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "a name of forty-four bytes, the longest here", client = (endpoint = "own", badge = 7))]),
 ]);

@@ -129,7 +129,7 @@ fn own_fs_base(child: &test_bare::raw::Child) -> i64 {
 }
 
 fn call_status(t: &Testing<'_>, slot: CapSlot, method: u16) -> Status {
-    let called = t.env.io().run(call(slot, method, 0), &[], &mut [0; 16]);
+    let called = t.env.io().run(call(slot, timer::INTERFACE_TAG, method, 0), &[], &mut [0; 16]);
     called.map_or_else(|status| status, |cqe| status_of(&cqe))
 }
 

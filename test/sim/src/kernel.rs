@@ -6,7 +6,7 @@ use crate::sim::{Record, Sim};
 use crate::{Fault, Rule};
 use abi_ring_testing::real_block;
 use abi_sync::BlockMemory;
-use abi_types::{RingBlock, Status};
+use abi_types::{InterfaceTag, RingBlock, Status};
 use core_fallible::OutOfMemory;
 use core_sched_policy::Policy;
 use core_thread::ThreadKey;
@@ -81,6 +81,10 @@ impl<P: Policy + 'static> Objects for Sim<P> {
         test_machine::serve_call(calling, object, method, params, results)
     }
 
+    fn is_transferable(self, object: HostObject) -> bool {
+        object.is_transferable()
+    }
+
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
         test_machine::released(self, object);
     }
@@ -94,8 +98,9 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
     type UserStart = UserStart;
     const STACK_PAGES: u32 = 1;
 
-    fn handle_to(thread: ThreadKey) -> HostObject {
-        HostObject::ThreadHandle(thread)
+    fn handle_to(thread: ThreadKey) -> (HostObject, InterfaceTag) {
+        let handle = HostObject::ThreadHandle(thread);
+        (handle, handle.interface())
     }
 
     fn records(self) -> &'static Records<Self> {

@@ -10,7 +10,8 @@ use core_manifest::{Name, Profile};
 use core_sched_policy::{Policy, Weight};
 use kernel_ops::capability::{FacetOf, Object, ProcessKey};
 use kernel_process::{BeginError, NewProcess, Process};
-use test_machine::{HostObject, HostSpace};
+use schema::{endpoint, park_space};
+use test_machine::{HostObject, HostSpace, PLAIN};
 
 /// The number of the process that serves the first service.
 const FIRST_SERVING: u32 = 1 << 16;
@@ -87,7 +88,7 @@ impl<P: Policy + 'static> Sim<P> {
                 profile,
                 weight: Weight::DEFAULT,
                 is_essential: false,
-                endpoints: serves.iter().count(),
+                serves: if serves.is_some() { &[PLAIN] } else { &[] },
             },
         );
         let (process, endpoints) = match made {
@@ -100,9 +101,14 @@ impl<P: Policy + 'static> Sim<P> {
         let of = endpoints.first().map(|&endpoint| FacetOf { process: key, endpoint });
         let home = Home {
             key,
-            timer: self.grant(process, Cap::new(Object::Other(HostObject::Timer))),
-            park: self.grant(process, Cap::new(Object::ParkSpace)),
-            endpoint: of.map(|of| self.grant(process, Cap::new(Object::Endpoint(of)))),
+            timer: self.grant(
+                process,
+                Cap::new(Object::Other(HostObject::Timer), HostObject::Timer.interface()),
+            ),
+            park: self.grant(process, Cap::new(Object::ParkSpace, park_space::INTERFACE_TAG)),
+            endpoint: of.map(|of| {
+                self.grant(process, Cap::new(Object::Endpoint(of), endpoint::INTERFACE_TAG))
+            }),
             facets: Vec::new(),
         };
         self.with(|w| {
@@ -136,7 +142,8 @@ impl<P: Policy + 'static> Sim<P> {
         let badge = u64::from(number);
         let server = self.0.records.process(of.process.slot)?;
         let grant = server.ops.service.lock().as_mut()?.mint(of.endpoint, badge)?;
-        let slot = self.grant(process, Cap { object: Object::Facet(of), badge, grant });
+        let slot =
+            self.grant(process, Cap { object: Object::Facet(of), interface: PLAIN, badge, grant });
         self.with(|w| w.homes.get_mut(&number).map(|home| home.facets.push((service, slot))))?;
         Some(slot)
     }

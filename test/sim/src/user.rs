@@ -15,6 +15,7 @@ use schema::timer::{SleepParams, methods::Sleep};
 use schema_wire::{Encode, Method};
 use smp_ring_testing::CoroutineContext;
 use std::convert::Infallible;
+use test_machine::PLAIN;
 use zerocopy::IntoBytes;
 
 /// Of so many operations of IPC one is not alone in its ring, and takes the general path.
@@ -189,8 +190,9 @@ impl<P: Policy + 'static> User<P> {
         let length = self.sim.must("encoding a sleep", encoded);
         self.ring.write_inline(0, &words[..length.div_ceil(8)]);
         let (cap, method) = (self.timer.to_bits(), <Sleep as Method>::ORDINAL);
+        let interface = <Sleep as Method>::INTERFACE.to_bits();
         let length = length as u32;
-        let sqe = Sqe { cap, method, length, ..self.operation(Opcode::Call) };
+        let sqe = Sqe { cap, interface, method, length, ..self.operation(Opcode::Call) };
         let done = self.complete(sqe, false);
         if done.status() != Some(Status::Ok) {
             self.refused("a sleep", &done);
@@ -203,7 +205,8 @@ impl<P: Policy + 'static> User<P> {
         let Some(facet) = self.sim.facet(self.process, service) else { return };
         self.ring.write_inline(0, &[work_ns]);
         let (cap, length) = (facet.to_bits(), size_of_val(&work_ns) as u32);
-        let sqe = Sqe { cap, length, ..self.operation(Opcode::Call) };
+        let interface = PLAIN.to_bits();
+        let sqe = Sqe { cap, interface, length, ..self.operation(Opcode::Call) };
         let done = self.complete(sqe, self.is_in_company());
         match done.status() {
             Some(Status::Ok | Status::Disconnected | Status::Cancelled) => {}

@@ -3,9 +3,12 @@
 //! released, whatever the string.
 #![no_main]
 
-use abi_types::CapSlot;
+use abi_types::{CapSlot, InterfaceTag};
 use core_cap::*;
 use libfuzzer_sys::fuzz_target;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 type Held = Table<u8, Vec<Slot<u8>>>;
 
@@ -37,7 +40,9 @@ impl World {
         let to = usize::from(argument >> 5 & 1);
         let before = self.tables.clone();
         let may_pass = |cap: &Cap<u8>, _: Mode| cap.object != 0;
-        let Ok(parcel) = self.tables[from].prepare(&list, &self.grants, may_pass) else {
+        let Ok(parcel) =
+            self.tables[from].prepare(&list, |grant| self.grants.is_live(grant), may_pass)
+        else {
             assert_eq!(self.tables, before);
             return;
         };
@@ -56,8 +61,16 @@ impl World {
             return;
         }
         match self.tables[to].arrive(promised, parcel) {
-            Ok(arrived) => self.names[to].extend(arrived.slots()),
-            Err(Undeliverable(back)) => assert_eq!(back.count(), list.len() as u32),
+            Ok(arrived) => {
+                self.names[to].extend(arrived.slots());
+                self.tables[from].settle(&parcel);
+            }
+            Err(Undeliverable(back)) => {
+                assert_eq!(back.count(), list.len() as u32);
+                if let Err(Undeliverable(back)) = self.tables[from].recall(back) {
+                    assert_eq!(back.count(), list.len() as u32);
+                }
+            }
         }
     }
 }
@@ -74,7 +87,7 @@ fuzz_target!(|input: &[u8]| {
         let at = usize::from(operation >> 7);
         match operation % 8 {
             0 => {
-                let made = world.tables[at].insert(Cap::new(argument % 16));
+                let made = world.tables[at].insert(Cap::new(argument % 16, TAG));
                 world.names[at].extend(made);
             }
             1 => {

@@ -1,12 +1,17 @@
 //! One slot of a table, and what it holds.
 
+use abi_types::InterfaceTag;
+
 use crate::Grant;
 
-/// A capability: an object, the mark its calls carry, and the grant it falls with.
+/// A capability: an object, the interface it is called by, the mark its calls carry, and the grant it falls
+/// with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap<O> {
     /// What the capability is to: the kernel's name for the object, copied freely.
     pub object: O,
+    /// The interface that a call must mean.
+    pub interface: InterfaceTag,
     /// What an endpoint's server sees on calls through this facet; 0 on an unmarked one.
     pub badge: u64,
     /// What revokes it; [`Grant::PERMANENT`] if nothing does.
@@ -15,8 +20,8 @@ pub struct Cap<O> {
 
 impl<O> Cap<O> {
     /// An unmarked capability that nothing revokes.
-    pub const fn new(object: O) -> Self {
-        Self { object, badge: 0, grant: Grant::PERMANENT }
+    pub const fn new(object: O, interface: InterfaceTag) -> Self {
+        Self { object, interface, badge: 0, grant: Grant::PERMANENT }
     }
 }
 
@@ -39,6 +44,8 @@ pub(crate) enum Content<O> {
     Reserved,
     /// In use.
     Held(Cap<O>),
+    /// Moved out by a transfer that has not ended: nobody's, until it is settled or called back.
+    Leaving(Cap<O>),
     /// Its generations are used up.
     Retired,
 }

@@ -18,7 +18,7 @@ pub struct Table<O, S, P = ()> {
     pub(crate) slots: S,
     mask: u32,
     pub(crate) first_free: u32,
-    /// Slots that are held or reserved.
+    /// Slots that are held, leaving or reserved.
     pub(crate) used: u32,
     limit: u32,
     payer: P,
@@ -74,8 +74,8 @@ pub struct Released<O>(pub Cap<O>);
 pub enum DrainVerdict {
     /// There may be more: call again.
     More,
-    /// The table is empty but for slots promised to transfers under way, which come back as
-    /// undeliverable.
+    /// The table is empty but for slots of transfers under way: those promised come back as
+    /// undeliverable, those that are leaving are settled or cannot be called back.
     Done,
 }
 
@@ -189,6 +189,12 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
         Some(index)
     }
 
+    /// The name that a free or promised slot gives its next content.
+    pub(crate) fn next_name(&self, index: u32) -> CapSlot {
+        let slot = self.slots.as_ref().get(index as usize);
+        slot.map_or(CapSlot::NONE, |slot| CapSlot::new(index, slot.generation.wrapping_add(1)))
+    }
+
     /// Fills a promised slot and names it.
     pub(crate) fn fill_reserved(&mut self, index: u32, cap: Cap<O>) -> CapSlot {
         let Some(slot) = self.slot_mut(index) else { return CapSlot::NONE };
@@ -230,7 +236,7 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
         Ok(Released(cap))
     }
 
-    /// Makes a facet of `source` that carries `badge` and falls with `grant`.
+    /// Makes a facet of `source` that carries `badge` and falls with `grant`. Its interface is the source's.
     ///
     /// The caller retains the object for the new copy.
     pub fn facet<G: AsRef<[GrantEntry]> + AsMut<[GrantEntry]>>(
@@ -250,7 +256,7 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
             (true, true) if grant == cap.grant => grant,
             (true, true) => return Err(FacetError::NestedGrant),
         };
-        self.insert(Cap { object: cap.object, badge, grant }).map_err(FacetError::Insert)
+        self.insert(Cap { badge, grant, ..cap }).map_err(FacetError::Insert)
     }
 
     /// The process is ending: nothing can be put into the table any more.
@@ -287,7 +293,9 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
             }
             match slot.content {
                 Content::Held(_) if slot.generation == 0 => return Err("generation 0 is in use"),
-                Content::Held(_) | Content::Reserved => used = used.saturating_add(1),
+                Content::Held(_) | Content::Leaving(_) | Content::Reserved => {
+                    used = used.saturating_add(1)
+                }
                 Content::Free { .. } if slot.generation == u32::MAX => {
                     return Err("a slot without generations is free");
                 }

@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abi_types::CapSlot;
+use abi_types::{CapSlot, InterfaceTag};
 use core_cap::*;
 use test_property::prelude::*;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 const SLOTS: usize = 16;
 const LIMIT: u32 = 12;
@@ -40,13 +43,23 @@ impl Model {
     }
 }
 
+/// Where a transfer fails by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fails {
+    Nowhere,
+    /// While the bytes are copied.
+    Copying,
+    /// The receiver's thread is gone when its completion is to be posted.
+    Posting,
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Insert { table: usize, object: u32 },
     Release { table: usize, choice: u32 },
     Facet { table: usize, choice: u32, badge: u64, revocable: bool },
     Revoke { choice: u32 },
-    Transfer { from: usize, to: usize, lines: Vec<(u32, bool)>, fails: bool, meddle: Option<u32> },
+    Transfer { from: usize, to: usize, lines: Vec<(u32, bool)>, fails: Fails, meddle: Option<u32> },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -61,7 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
             0..2_usize,
             0..2_usize,
             prop::collection::vec((any::<u32>(), any::<bool>()), 0..10),
-            prop::bool::weighted(0.2),
+            prop_oneof![6 => Just(Fails::Nowhere), 1 => Just(Fails::Copying), 1 => Just(Fails::Posting)],
             prop::option::weighted(0.2, any::<u32>()),
         )
             .prop_map(|(from, to, lines, fails, meddle)| Op::Transfer {
@@ -105,10 +118,10 @@ impl World {
         match *op {
             Op::Insert { table, object } => {
                 let before = self.tables[table].clone();
-                match self.tables[table].insert(Cap::new(object)) {
+                match self.tables[table].insert(Cap::new(object, TAG)) {
                     Ok(name) => {
                         assert!(self.room(table) > 0);
-                        self.models[table].give_out(name, Cap::new(object));
+                        self.models[table].give_out(name, Cap::new(object, TAG));
                     }
                     Err(error) => {
                         assert_eq!((error, self.room(table)), (InsertError::Full, 0));
@@ -178,7 +191,7 @@ impl World {
         from: usize,
         to: usize,
         lines: &[(u32, bool)],
-        fails: bool,
+        fails: Fails,
         meddle: Option<u32>,
     ) {
         let list: Vec<_> = lines
@@ -195,14 +208,16 @@ impl World {
             })
             && moved.iter().all(|slot| list.iter().filter(|r| r.slot == *slot).count() == 1);
         let before = self.tables.clone();
-        let parcel = match self.tables[from].prepare(&list, &self.grants, |_, _| true) {
-            Ok(parcel) => parcel,
-            Err(error) => {
-                assert!(!is_good, "{error:?}");
-                assert_eq!(self.tables, before);
-                return;
-            }
-        };
+        let parcel =
+            match self.tables[from].prepare(&list, |grant| self.grants.is_live(grant), |_, _| true)
+            {
+                Ok(parcel) => parcel,
+                Err(error) => {
+                    assert!(!is_good, "{error:?}");
+                    assert_eq!(self.tables, before);
+                    return;
+                }
+            };
         assert!(is_good);
         let promised = match self.tables[to].reserve(parcel.count()) {
             Ok(promised) => promised,
@@ -223,7 +238,7 @@ impl World {
             is_in_the_way = released && moved.contains(&name);
         }
         self.check();
-        if fails {
+        if fails == Fails::Copying {
             self.tables[to].abort(promised);
             return;
         }
@@ -235,11 +250,22 @@ impl World {
             self.tables[to].abort(promised);
             return;
         }
-        for slot in moved {
-            assert!(self.models[from].take(slot).is_some());
+        // Nobody's, and not free: the places are counted until the transfer has ended.
+        for slot in &moved {
+            assert_eq!(self.tables[from].get(*slot), Err(CapError::Disconnected));
+        }
+        self.tables[from].check_invariants().unwrap();
+        if fails == Fails::Posting {
+            self.tables[to].abort(promised);
+            self.tables[from].recall(parcel).unwrap();
+            return;
         }
         let arrived = self.tables[to].arrive(promised, parcel).unwrap();
         assert_eq!(arrived.slots().len(), list.len());
+        self.tables[from].settle(&parcel);
+        for slot in moved {
+            assert!(self.models[from].take(slot).is_some());
+        }
         for (name, item) in arrived.slots().iter().zip(parcel.items()) {
             self.models[to].give_out(*name, item.cap);
         }

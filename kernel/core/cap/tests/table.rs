@@ -1,7 +1,10 @@
 //! The table by hand: names, limits, retirement, facets, teardown, and the cases with a name.
 
-use abi_types::CapSlot;
+use abi_types::{CapSlot, InterfaceTag};
 use core_cap::*;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 type Held = Table<u32, Vec<Slot<u32>>>;
 
@@ -26,16 +29,16 @@ fn storage_is_a_power_of_two_and_holds_the_limit() {
 #[test]
 fn a_released_slot_is_stale_for_ever() {
     let mut table = table(4, 4);
-    let first = table.insert(Cap::new(7)).unwrap();
-    assert_eq!(table.get(first), Ok(&Cap::new(7)));
-    assert_eq!(table.release(first), Ok(Released(Cap::new(7))));
+    let first = table.insert(Cap::new(7, TAG)).unwrap();
+    assert_eq!(table.get(first), Ok(&Cap::new(7, TAG)));
+    assert_eq!(table.release(first), Ok(Released(Cap::new(7, TAG))));
     assert_eq!(table.release(first), Err(CapError::Disconnected));
-    let second = table.insert(Cap::new(8)).unwrap();
+    let second = table.insert(Cap::new(8, TAG)).unwrap();
     assert_eq!(second.index(), first.index(), "the place is used again");
     assert_ne!(second, first);
     assert_eq!(table.get(first), Err(CapError::Disconnected));
     assert_eq!(table.release(first), Err(CapError::Disconnected));
-    assert_eq!(table.get(second), Ok(&Cap::new(8)));
+    assert_eq!(table.get(second), Ok(&Cap::new(8, TAG)));
     table.check_invariants().unwrap();
 }
 
@@ -43,7 +46,7 @@ fn a_released_slot_is_stale_for_ever() {
 #[test]
 fn pb12_a_made_up_slot_reaches_nothing() {
     let mut table = table(4, 4);
-    let held = table.insert(Cap::new(7)).unwrap();
+    let held = table.insert(Cap::new(7, TAG)).unwrap();
     let before = table.clone();
     let (index, generation) = (held.index(), held.generation());
     for forged in [
@@ -67,22 +70,22 @@ fn pb12_a_made_up_slot_reaches_nothing() {
 #[test]
 fn the_limit_is_kept_below_the_storage() {
     let mut table = table(8, 2);
-    let a = table.insert(Cap::new(1)).unwrap();
-    let _ = table.insert(Cap::new(2)).unwrap();
+    let a = table.insert(Cap::new(1, TAG)).unwrap();
+    let _ = table.insert(Cap::new(2, TAG)).unwrap();
     let before = table.clone();
-    assert_eq!(table.insert(Cap::new(3)), Err(InsertError::Full));
+    assert_eq!(table.insert(Cap::new(3, TAG)), Err(InsertError::Full));
     assert_eq!(table, before);
     let _ = table.release(a).unwrap();
-    assert!(table.insert(Cap::new(3)).is_ok());
+    assert!(table.insert(Cap::new(3, TAG)).is_ok());
 }
 
 #[test]
 fn a_slot_retires_after_its_last_generation() {
     let mut table = Table::new([Slot::used_before(u32::MAX - 1)], 1).unwrap();
-    let last = table.insert(Cap::new(1_u8)).unwrap();
+    let last = table.insert(Cap::new(1_u8, TAG)).unwrap();
     assert_eq!(last.generation(), u32::MAX);
     let _ = table.release(last).unwrap();
-    assert_eq!(table.insert(Cap::new(2)), Err(InsertError::Full));
+    assert_eq!(table.insert(Cap::new(2, TAG)), Err(InsertError::Full));
     assert_eq!(table.reserve(1), Err(ReserveError::Insert(InsertError::Full)));
     table.check_invariants().unwrap();
     assert_eq!(table.used(), 0);
@@ -91,7 +94,7 @@ fn a_slot_retires_after_its_last_generation() {
 #[test]
 fn only_the_unmarked_capability_marks_facets() {
     let (mut table, grants) = (table(8, 8), grants());
-    let owner = table.insert(Cap::new(5)).unwrap();
+    let owner = table.insert(Cap::new(5, TAG)).unwrap();
     let red = table.facet(owner, 0xa, Grant::PERMANENT, &grants).unwrap();
     let blue = table.facet(owner, 0xb, Grant::PERMANENT, &grants).unwrap();
     assert_eq!(table.get(red).map(|cap| (cap.object, cap.badge)), Ok((5, 0xa)));
@@ -107,11 +110,16 @@ fn only_the_unmarked_capability_marks_facets() {
 #[test]
 fn revocation_reaches_every_copy_in_every_table() {
     let (mut mine, mut theirs, mut grants) = (table(8, 8), table(8, 8), grants());
-    let owner = mine.insert(Cap::new(5)).unwrap();
+    let owner = mine.insert(Cap::new(5, TAG)).unwrap();
     let grant = grants.open().unwrap();
     let facet = mine.facet(owner, 0xa, grant, &grants).unwrap();
-    let parcel =
-        mine.prepare(&[Request { slot: facet, mode: Mode::Copy }], &grants, |_, _| true).unwrap();
+    let parcel = mine
+        .prepare(
+            &[Request { slot: facet, mode: Mode::Copy }],
+            |grant| grants.is_live(grant),
+            |_, _| true,
+        )
+        .unwrap();
     let promised = theirs.reserve(1).unwrap();
     mine.depart(&parcel).unwrap();
     let arrived = theirs.arrive(promised, parcel).unwrap();
@@ -130,7 +138,7 @@ fn revocation_reaches_every_copy_in_every_table() {
     // A revoked slot can still be given back, once, and not passed on.
     let list = [Request { slot: copy, mode: Mode::Move }];
     assert_eq!(
-        theirs.prepare(&list, &grants, |_, _| true),
+        theirs.prepare(&list, |grant| grants.is_live(grant), |_, _| true),
         Err(TransferError::Unusable { line: 0, error: CapError::Revoked })
     );
     assert!(theirs.release(copy).is_ok());
@@ -140,10 +148,10 @@ fn revocation_reaches_every_copy_in_every_table() {
 #[test]
 fn teardown_shows_each_capability_once_in_bounded_steps() {
     let mut table = table(16, 16);
-    let slots: Vec<_> = (0..10).map(|n| table.insert(Cap::new(n)).unwrap()).collect();
+    let slots: Vec<_> = (0..10).map(|n| table.insert(Cap::new(n, TAG)).unwrap()).collect();
     let _ = table.release(slots[3]).unwrap();
     table.close();
-    assert_eq!(table.insert(Cap::new(99)), Err(InsertError::Closed));
+    assert_eq!(table.insert(Cap::new(99, TAG)), Err(InsertError::Closed));
     assert_eq!(table.reserve(1), Err(ReserveError::Insert(InsertError::Closed)));
     let (mut seen, mut steps) = (Vec::new(), 0);
     loop {
@@ -166,13 +174,13 @@ fn teardown_shows_each_capability_once_in_bounded_steps() {
 fn a_promised_slot_is_filled_once_and_not_after_the_close() {
     let mut table = Held::new(vec![Slot::UNUSED; 4], 1).unwrap();
     let promised = table.reserve(1).unwrap();
-    assert_eq!(table.insert(Cap::new(1)), Err(InsertError::Full));
-    let slot = table.fill(promised, Cap::new(7)).unwrap();
+    assert_eq!(table.insert(Cap::new(1, TAG)), Err(InsertError::Full));
+    let slot = table.fill(promised, Cap::new(7, TAG)).unwrap();
     assert_eq!((table.get(slot).unwrap().object, table.used()), (7, 1));
-    assert_eq!(table.release(slot), Ok(Released(Cap::new(7))));
+    assert_eq!(table.release(slot), Ok(Released(Cap::new(7, TAG))));
     let promised = table.reserve(1).unwrap();
     table.close();
-    assert_eq!(table.fill(promised, Cap::new(8)), None);
+    assert_eq!(table.fill(promised, Cap::new(8, TAG)), None);
     assert_eq!(table.used(), 0);
     table.check_invariants().unwrap();
 }
@@ -184,18 +192,18 @@ fn an_account_pays_for_each_slot_in_use() {
     let used = || ledger.reading(Line::CapSlots).used;
     let payer = ledger.reserve(CapSlots, 0).unwrap().commit();
     let mut table = Table::paid_by(payer, vec![Slot::UNUSED; 8], 8).unwrap();
-    let first = table.insert(Cap::new(1)).unwrap();
+    let first = table.insert(Cap::new(1, TAG)).unwrap();
     let promised = table.reserve(1).unwrap();
     assert_eq!(used(), 2);
-    assert_eq!(table.insert(Cap::new(2)), Err(InsertError::Full), "the account has two slots");
+    assert_eq!(table.insert(Cap::new(2, TAG)), Err(InsertError::Full), "the account has two slots");
     assert!(table.reserve(1).is_err());
     assert_eq!((used(), table.used()), (2, 2), "what is refused is not charged");
     table.abort(promised);
     assert_eq!(used(), 1);
-    assert_eq!(table.release(first), Ok(Released(Cap::new(1))));
+    assert_eq!(table.release(first), Ok(Released(Cap::new(1, TAG))));
     assert_eq!(used(), 0);
     for object in 0..2 {
-        table.insert(Cap::new(object)).unwrap();
+        table.insert(Cap::new(object, TAG)).unwrap();
     }
     table.close();
     assert_eq!(table.drain(8, |_| {}), DrainVerdict::Done);

@@ -44,6 +44,8 @@ pub enum Error {
     UnknownGrant(Name, Name),
     /// The grant names an endpoint with a bad name.
     EndpointName(Name, Name),
+    /// The grant of an endpoint does not say what is served there.
+    EndpointInterface(Name, Name),
     /// There are too many endpoints.
     EndpointCount,
     /// A second grant is the receiving side of the endpoint.
@@ -110,6 +112,10 @@ impl fmt::Display for Error {
             Self::EndpointName(process, grant) => write!(
                 f,
                 "process {process}: grant {grant} names an endpoint not in 1 to {longest} bytes without control characters"
+            ),
+            Self::EndpointInterface(process, grant) => write!(
+                f,
+                "process {process}: grant {grant} names no interface; `interfaceId` is the id of what its receiver serves"
             ),
             Self::EndpointCount => {
                 write!(f, "the manifest has more than {} endpoints", limits::ENDPOINTS)

@@ -1,5 +1,6 @@
 //! One capability of a process.
 
+use abi_types::InterfaceTag;
 use schema::manifest_capnp::grant;
 use schema::{console, endpoint, park_space, system_info, thread_control, thread_spawner, timer};
 
@@ -35,7 +36,7 @@ pub enum GrantKind<'m> {
     Endpoint {
         /// The endpoint's name.
         name: &'m str,
-        /// What its clients call; 0 for no particular interface.
+        /// What its clients call; it has a tag.
         interface_id: u64,
     },
     /// A client facet of an endpoint.
@@ -90,10 +91,14 @@ pub(crate) fn read<'m>(
         grant::ThreadControl(()) => GrantKind::ThreadControl,
         grant::ParkSpace(()) => GrantKind::ParkSpace,
         grant::Records(()) => GrantKind::Records,
-        grant::Endpoint(of) => GrantKind::Endpoint {
-            name: named(of.get_name()?.to_str()?)?,
-            interface_id: of.get_interface_id(),
-        },
+        grant::Endpoint(of) => {
+            let (endpoint, interface_id) =
+                (named(of.get_name()?.to_str()?)?, of.get_interface_id());
+            if InterfaceTag::of(interface_id).is_none() {
+                return Err(Error::EndpointInterface(Name::new(process), Name::new(name)));
+            }
+            GrantKind::Endpoint { name: endpoint, interface_id }
+        }
         grant::Client(of) => GrantKind::Client {
             endpoint: named(of.get_endpoint()?.to_str()?)?,
             badge: of.get_badge(),

@@ -37,7 +37,7 @@ pub struct Endpoint {
     pub index: u32,
     /// The number of the process that receives.
     pub receiver: u32,
-    /// What its clients call; 0 for no particular interface.
+    /// What its clients call; it has a tag.
     pub interface_id: u64,
 }
 

@@ -13,7 +13,9 @@ fn small() -> Vec<u64> {
     server.reborrow().init_profile().set_threads(3);
     let mut grants = server.init_grants(2);
     grants.reborrow().get(0).set_name("in");
-    grants.reborrow().get(0).init_endpoint().set_name("echo");
+    let mut endpoint = grants.reborrow().get(0).init_endpoint();
+    endpoint.set_name("echo");
+    endpoint.set_interface_id(0x8000_0000_0000_0001);
     let mut timer = grants.get(1);
     timer.set_name("timer");
     timer.set_timer(());

@@ -116,7 +116,8 @@ fn is_valid(processes: &[Process]) -> bool {
         let mut own = HashSet::new();
         for (name, kind) in &process.grants {
             ok &= is_name(name) && own.insert(name);
-            if let Kind::Endpoint(endpoint, _) = kind {
+            if let Kind::Endpoint(endpoint, id) = kind {
+                ok &= *id as u32 != (*id >> 32) as u32;
                 ok &= is_name(endpoint) && receivers.insert(endpoint);
             }
         }
@@ -141,13 +142,22 @@ fn name() -> impl Strategy<Value = String> {
     ]
 }
 
+/// The id of an interface; few have no tag.
+fn interface() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        20 => any::<u64>(),
+        1 => Just(0),
+        1 => any::<u32>().prop_map(|half| u64::from(half) << 32 | u64::from(half)),
+    ]
+}
+
 fn grant() -> impl Strategy<Value = (String, Kind)> {
     let kind = prop_oneof![
         3 => (0u8..7).prop_map(Kind::Plain),
-        1 => (name(), any::<u64>()).prop_map(|(name, id)| Kind::Endpoint(name, id)),
+        1 => (name(), interface()).prop_map(|(name, id)| Kind::Endpoint(name, id)),
         1 => ("[a-h]", any::<u64>()).prop_map(|(name, badge)| Kind::Client(name, badge)),
         // What a client most often names.
-        1 => any::<u64>().prop_map(|id| Kind::Endpoint("a".to_owned(), id)),
+        1 => interface().prop_map(|id| Kind::Endpoint("a".to_owned(), id)),
     ];
     (name(), kind)
 }
@@ -268,11 +278,11 @@ fn counts_at_their_limits() {
     for (index, process) in many.iter_mut().take(5).enumerate() {
         let count = if index < 4 { 63 } else { 4 };
         process.grants = (0..count)
-            .map(|grant| (format!("g{grant}"), Kind::Endpoint(format!("e{index}.{grant}"), 0)))
+            .map(|grant| (format!("g{grant}"), Kind::Endpoint(format!("e{index}.{grant}"), 1)))
             .collect();
     }
     assert_eq!(check(&many), Ok(()));
-    many[5].grants.push(("one more".to_owned(), Kind::Endpoint("one more".to_owned(), 0)));
+    many[5].grants.push(("one more".to_owned(), Kind::Endpoint("one more".to_owned(), 1)));
     assert_eq!(check(&many), Err("the manifest has more than 256 endpoints".to_owned()));
     many[5].grants.clear();
     many.push(plain("one more"));

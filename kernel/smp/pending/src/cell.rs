@@ -64,12 +64,23 @@ pub struct Bound {
 pub struct Operation {
     /// CALL: the method.
     pub method: u16,
-    /// CALL: capabilities that go along.
+    /// CALL: capabilities that go along, at most `MAX_TRANSFERS`.
     pub transfers: u8,
+    /// Capabilities that may come with what comes in, at most `MAX_TRANSFERS`.
+    pub accepts: u8,
     /// CALL: what goes out.
     pub payload: Payload,
     /// Where what comes in goes.
     pub room: Room,
+}
+
+impl Operation {
+    /// One that sends nothing, and takes so many capabilities with what comes in.
+    #[inline]
+    pub const fn receiving(room: Room, accepts: u8) -> Self {
+        let payload = Payload::Inline { slot: 0, length: 0 };
+        Self { method: 0, transfers: 0, accepts, payload, room }
+    }
 }
 
 /// The words of a cell.
@@ -77,7 +88,7 @@ pub struct Operation {
 #[repr(align(64))]
 pub struct Cell {
     credit: CreditCell,
-    /// Method, transfers, forms of payload and room, inline slot or buffer of the payload.
+    /// Method, transfers out and in, forms of payload and room, inline slot or buffer of the payload.
     head: AtomicU64,
     /// Length of the payload, capacity of the room.
     sizes: AtomicU64,
@@ -112,6 +123,10 @@ const ARMING_SHIFT: u32 = 32;
 
 const METHOD_SHIFT: u32 = 0;
 const TRANSFERS_SHIFT: u32 = 16;
+const ACCEPTS_SHIFT: u32 = 20;
+static_assertions::const_assert!(
+    abi_types::limits::MAX_TRANSFERS < 1 << (ACCEPTS_SHIFT - TRANSFERS_SHIFT)
+);
 const PAYLOAD_FORM_SHIFT: u32 = 24;
 const ROOM_FORM_SHIFT: u32 = 28;
 const PAYLOAD_SLOT_SHIFT: u32 = 32;
@@ -135,6 +150,7 @@ impl Cell {
         self.head.store(
             u64::from(operation.method) << METHOD_SHIFT
                 | u64::from(operation.transfers) << TRANSFERS_SHIFT
+                | u64::from(operation.accepts) << ACCEPTS_SHIFT
                 | payload_form << PAYLOAD_FORM_SHIFT
                 | room_form << ROOM_FORM_SHIFT
                 | u64::from(slot) << PAYLOAD_SLOT_SHIFT
@@ -183,7 +199,8 @@ impl Cell {
         };
         Operation {
             method: (head >> METHOD_SHIFT) as u16,
-            transfers: (head >> TRANSFERS_SHIFT) as u8,
+            transfers: (head >> TRANSFERS_SHIFT) as u8 & 0xf,
+            accepts: (head >> ACCEPTS_SHIFT) as u8 & 0xf,
             payload,
             room,
         }

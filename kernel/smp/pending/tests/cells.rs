@@ -23,8 +23,7 @@ fn cells<const N: usize, const M: usize>() -> Cells<[Cell; N], [AtomicU64; M]> {
 }
 
 const NOTHING: Payload = Payload::Inline { slot: 0, length: 0 };
-const PLAIN: Operation =
-    Operation { method: 0, transfers: 0, payload: NOTHING, room: Room::Inline };
+const PLAIN: Operation = Operation::receiving(Room::Inline, 0);
 
 #[test]
 fn what_was_put_in_comes_out() {
@@ -43,14 +42,16 @@ fn what_was_put_in_comes_out() {
     let mut user_data = 0x55 << 56;
     for payload in payloads {
         for room in rooms {
-            for (method, transfers) in [(0, 0), (u16::MAX, u8::MAX), (1, 8)] {
+            for (method, transfers, accepts) in
+                [(0, 0, 0), (u16::MAX, 8, 8), (1, 8, 3), (7, 0, 8), (7, 1, 0)]
+            {
                 user_data += 1;
-                let operation = Operation { method, transfers, payload, room };
+                let operation = Operation { method, transfers, accepts, payload, room };
                 let (index, cell) = cells.keep(credit(user_data), &operation).unwrap();
                 assert_eq!((cell.operation(), cell.user_data()), (operation, user_data));
                 assert_eq!(cells.finish(index), Some(credit(user_data)));
                 if let (Payload::Inline { slot, length }, Room::Inline, 0) =
-                    (payload, room, transfers)
+                    (payload, room, transfers | accepts)
                 {
                     user_data += 1;
                     let kept = cells.keep_inline(credit(user_data), method, slot, length);

@@ -38,6 +38,19 @@ impl Objects for Kernel {
         }
     }
 
+    fn is_transferable(self, object: KernelObject) -> bool {
+        match object {
+            KernelObject::Console | KernelObject::Records => {
+                schema::console::INTERFACE.is_transferable
+            }
+            KernelObject::Timer => schema::timer::INTERFACE.is_transferable,
+            KernelObject::SystemInfo => schema::system_info::INTERFACE.is_transferable,
+            KernelObject::ThreadSpawner => schema::thread_spawner::INTERFACE.is_transferable,
+            KernelObject::ThreadControl => schema::thread_control::INTERFACE.is_transferable,
+            KernelObject::ThreadHandle(_) => schema::thread_handle::INTERFACE.is_transferable,
+        }
+    }
+
     fn released(self, _: &'static ProcessPart<Self>, object: KernelObject) {
         if let KernelObject::ThreadHandle(thread) = object {
             join::handle_released(self, thread);

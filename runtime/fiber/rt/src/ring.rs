@@ -17,7 +17,7 @@ use abi_types::{CapSlot, Cqe, Opcode, Sqe, SqeFlags, Status};
 use capos_rt::caller::{Exchange, LARGE_WORDS};
 use capos_rt::serve::Call;
 use fiber_core::Outcome;
-use schema_wire::{Encode, Reply, Served, Transfer, Transport};
+use schema_wire::{Callee, Encode, Reply, Served, Transfer, Transport};
 
 use crate::fiber::shield;
 use crate::shield::wait_in_any_case;
@@ -105,12 +105,11 @@ impl Caller<LARGE_WORDS> {
 impl<const WORDS: usize> Transport for Caller<WORDS> {
     fn call<P: Encode>(
         &mut self,
-        target: CapSlot,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
-        self.0.call(submit, target, method, params, transfers)
+        self.0.call(submit, callee, params, transfers)
     }
 }
 

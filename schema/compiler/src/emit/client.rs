@@ -6,6 +6,9 @@ use super::{docs, field_type, has_plain_results, lifetime};
 use crate::model::{Interface, Schema};
 use crate::names;
 
+/// Capabilities a message carries at most, as `abi_types::limits` has it.
+const MAX_TRANSFERS: u16 = 8;
+
 /// Writes `Client`, one function per method.
 pub fn emit(out: &mut String, schema: &Schema, interface: &Interface) {
     let name = &interface.name;
@@ -38,6 +41,8 @@ pub fn emit(out: &mut String, schema: &Schema, interface: &Interface) {
         };
         let params_path = lifetime(schema, method.params, "'_").replace("<'_>", "");
         let results = &schema.structs[&method.results];
+        // A list may hold any number of them: as many as a message can.
+        let accepts = if results.has_capability(schema) { MAX_TRANSFERS } else { 0 };
         let camel = names::camel(&method.name);
         let (returns, decode) = if !has_plain_results(schema, method) {
             (
@@ -58,7 +63,8 @@ pub fn emit(out: &mut String, schema: &Schema, interface: &Interface) {
             out,
             "    pub fn {}{generics}(&mut self{arguments}) -> Result<{returns}, ::schema_wire::CallError> {{\n        \
              let params = {params_path} {{ {fields}}};\n        \
-             let reply = self.transport.call(self.target, {ordinal}, &params, {transfers})?;\n        \
+             let callee = ::schema_wire::Callee {{ target: self.target, interface: INTERFACE_TAG, method: {ordinal}, accepts: {accepts} }};\n        \
+             let reply = self.transport.call(callee, &params, {transfers})?;\n        \
              {decode}\n    }}",
             names::member(&method.name)
         );

@@ -15,6 +15,7 @@ use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::{Env, Error, now_ns};
 use core::sync::atomic::{AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_bare::program::{Program, Sibling, work};
 use test_bare::raw::Child;
 use test_kit::{Outcome, Suite, T, Test, require_eq, require_ok, require_some};
@@ -60,7 +61,7 @@ fn client(child: &Child) -> i64 {
     let mut wrong = 0;
     BEGAN_NS[number].store(now_ns(), Ordering::Relaxed);
     for _ in 0..CALLS {
-        let answered = child.io.run(call(target, 0, 64), &[number as u64; 8], &mut words);
+        let answered = child.io.run(call(target, PLAIN, 0, 64), &[number as u64; 8], &mut words);
         let is_right = answered.is_ok_and(|cqe| status_of(&cqe) == Status::Ok);
         wrong += i64::from(!is_right || words[7] != number as u64);
     }
@@ -99,7 +100,7 @@ fn measure(t: &mut T<'_, Program>, count: usize, server: fn(usize) -> usize) -> 
     let mut handles = [CapSlot::NONE; CLIENTS];
     for (number, handle) in handles.iter_mut().enumerate().take(count) {
         let name = require_some!(t, SERVERS.get(server(number)));
-        let target = require_ok!(t, t.env.env.cap(name, 0));
+        let target = require_ok!(t, t.env.env.cap(name, plain_schema::plain::INTERFACE_ID));
         TARGETS[number].store(target.to_bits(), Ordering::Relaxed);
         *handle = require_ok!(t, t.env.spawn(number, client, number as u64));
     }

@@ -1,13 +1,17 @@
 //! Capabilities, calls, waiting threads, deadlines.
 
+use abi_types::InterfaceTag;
 use core_cap::{Cap, GrantEntry, Grants, Mode, Request, Slot, Table};
 use core_endpoint::{Call, CallVerdict, Endpoint, Limits, Record, Service};
 use core_park::{Bucket, Key, Waiter};
 use core_thread::{Lifecycle, State, StateWord, ThreadKey, Ticket, WaitVerdict, Word};
-use core_timer::{DeadlineQueue, Timer};
+use smp_timer::{Deadlines, Owner, Timers};
 use std::hint::black_box;
 
 use crate::Bench;
+
+/// Any interface: the table only keeps it.
+const TAG: InterfaceTag = InterfaceTag::of(1).unwrap();
 
 /// Times each.
 pub fn run(bench: &Bench) {
@@ -46,20 +50,21 @@ fn cap(bench: &Bench) {
     let mut table = Table::new(vec![Slot::UNUSED; 64], 64).unwrap();
     let mut other = Table::new(vec![Slot::UNUSED; 64], 64).unwrap();
     let grants = Grants::new((0..4).map(|_| GrantEntry::default()).collect::<Vec<_>>());
-    let slot = table.insert(Cap::new(7_u32)).unwrap();
+    let slot = table.insert(Cap::new(7_u32, TAG)).unwrap();
     bench.run("cap: look up", |_| {
         let _ = black_box(table.lookup(black_box(slot), &grants));
     });
     bench.run("cap: insert and release", |_| {
-        let slot = table.insert(Cap::new(8)).unwrap();
+        let slot = table.insert(Cap::new(8, TAG)).unwrap();
         let _ = black_box(table.release(slot).unwrap());
     });
     bench.run("cap: transfer a copy to another table, and release it", |_| {
         let list = [Request { slot, mode: Mode::Copy }];
-        let parcel = table.prepare(&list, &grants, |_, _| true).unwrap();
+        let parcel = table.prepare(&list, |grant| grants.is_live(grant), |_, _| true).unwrap();
         let promised = other.reserve(1).unwrap();
         table.depart(&parcel).unwrap();
         let arrived = other.arrive(promised, parcel).unwrap();
+        table.settle(&parcel);
         let _ = black_box(other.release(arrived.slots()[0]).unwrap());
     });
 }
@@ -98,19 +103,25 @@ fn park(bench: &Bench) {
 
 fn timer(bench: &Bench) {
     for armed in [10_u32, 10_000] {
-        let timers: Vec<Timer> = (0..armed + 1).map(|_| Timer::new()).collect();
-        let mut queue = DeadlineQueue::new(0);
-        for who in 0..armed {
-            let deadline_ns = 1 + u64::from(who.wrapping_mul(2_654_435_761));
-            let _ = queue.arm(&timers, who, deadline_ns).unwrap();
+        let timers = Timers::new(armed + 1).unwrap();
+        let deadlines = Deadlines::new(0);
+        let owner = |number| Owner { thread: 1, number, arming: 0 };
+        let arm = |number, deadline_ns| {
+            let timer = timers.get(number).unwrap();
+            deadlines.arm(timer, owner(number), deadline_ns).unwrap()
+        };
+        for number in 0..armed {
+            let deadline_ns = 1 + u64::from(number.wrapping_mul(2_654_435_761));
+            let _ = arm(number, deadline_ns);
         }
+        let last = timers.get(armed).unwrap();
         bench.run(&format!("timer: arm and cancel beside {armed}"), |n| {
-            let _ = black_box(queue.arm(&timers, armed, n << 16).unwrap());
-            queue.cancel(&timers, armed).unwrap();
+            let _ = black_box(arm(armed, n << 16));
+            assert!(last.stop(|_| Some(&deadlines)));
         });
         bench.run(&format!("timer: arm the nearest and expire it beside {armed}"), |_| {
-            let _ = black_box(queue.arm(&timers, armed, 0).unwrap());
-            let _ = black_box(queue.pop_expired(&timers, 0));
+            let _ = black_box(arm(armed, 0));
+            let _ = black_box(deadlines.pop_expired(0));
         });
     }
 }

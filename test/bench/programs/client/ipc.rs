@@ -4,6 +4,7 @@ use abi_ring::INLINE_WORDS;
 use abi_types::{NEVER, Status};
 use bench_schema::echo::{self, EchoResults};
 use capos_rt::caller::call;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_kit::{Outcome, T, require_eq, require_some};
 
 use crate::Bench;
@@ -26,7 +27,7 @@ fn round_trip<const WORDS: usize>(t: &mut T<'_, Bench>) -> Outcome {
     let message: [u64; WORDS] = core::array::from_fn(|word| 0x1111_1111_1111_1111 * word as u64);
     let measured = env.io.with_ring(|ring| {
         let slot = ring.take_slot()?;
-        let mut sqe = call(target, 0, WORDS as u32 * 8);
+        let mut sqe = call(target, PLAIN, 0, WORDS as u32 * 8);
         (sqe.user_data, sqe.buffer) = (1 << 63, slot);
         let mut wrong = Wrong::default();
         let mut answer = [0; INLINE_WORDS];

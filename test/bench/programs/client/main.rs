@@ -65,9 +65,9 @@ fn main(env: &'static Env) -> Result<(), Error> {
     let mut bench = Bench {
         env,
         counter: Counter::new(),
-        echo: env.cap("echo", 0)?,
+        echo: env.cap("echo", plain_schema::plain::INTERFACE_ID)?,
         typed: env.cap("typed", echo::INTERFACE_ID)?,
-        yielder: env.cap("yielder", 0)?,
+        yielder: env.cap("yielder", plain_schema::plain::INTERFACE_ID)?,
         timer: env.cap("timer", schema::timer::INTERFACE_ID)?,
         park_space: env.cap("park", schema::park_space::INTERFACE_ID)?,
         threads: Threads::of(&env.caps)?,

@@ -6,6 +6,7 @@ use abi_types::{Opcode, Sqe, Status};
 use capos_rt::caller::call;
 use capos_rt::ring::NOP;
 use capos_rt::{Env, Ring};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_kit::{Outcome, T, check, require_eq, require_ok, require_some};
 
 use crate::Bench;
@@ -74,7 +75,7 @@ pub fn yield_process(t: &mut T<'_, Bench>) -> Outcome {
         let slot = ring.take_slot()?;
         let ask = |ring: &mut Ring, times: u64| {
             ring.write_inline(slot, &[times]);
-            let sqe = Sqe { user_data: 1 << 63, buffer: slot, ..call(yielder, 0, 8) };
+            let sqe = Sqe { user_data: 1 << 63, buffer: slot, ..call(yielder, PLAIN, 0, 8) };
             one(ring, sqe).status
         };
         // A few more than the measurement takes: it is over before the other stops.

@@ -19,7 +19,7 @@ pub fn sleep_cancel(t: &mut T<'_, Bench>) -> Outcome {
     let (env, timer) = (t.env.env, t.env.timer);
     let measured = env.io.with_ring(|ring| {
         let slot = ring.take_slot()?;
-        let mut sleep = call(timer, 1, 16);
+        let mut sleep = call(timer, schema::timer::INTERFACE_TAG, 1, 16);
         (sleep.user_data, sleep.buffer) = (SLEEP, slot);
         let cancel =
             Sqe { opcode: Opcode::Cancel as u8, arg: SLEEP, user_data: 1 << 63, ..Sqe::default() };
@@ -60,7 +60,7 @@ fn bounded(t: &mut T<'_, Bench>, deadline_ns: u64, timeout_ns: u64) -> Outcome {
     let (env, target) = (t.env.env, t.env.echo);
     let measured = env.io.with_ring(|ring| {
         let slot = ring.take_slot()?;
-        let mut sqe = call(target, 0, 0);
+        let mut sqe = call(target, plain_schema::plain::INTERFACE_TAG, 0, 0);
         (sqe.user_data, sqe.buffer, sqe.arg) = (1 << 63, slot, deadline_ns);
         let mut wrong = Wrong::default();
         let mut answer = [0; INLINE_WORDS];

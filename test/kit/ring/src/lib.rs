@@ -11,5 +11,6 @@ mod random;
 mod raw;
 pub mod sqe;
 
+pub use plain_schema::plain;
 pub use random::Random;
 pub use raw::{Got, Log, Raw, borrow, raw};

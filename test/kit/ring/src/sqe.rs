@@ -1,16 +1,59 @@
 //! SQEs by what they ask for.
 
-use abi_types::{CapSlot, ExceptionKind, Opcode, Sqe, SqeFlags};
+use abi_types::{CapSlot, ExceptionKind, InterfaceTag, Opcode, Sqe, SqeFlags};
 use capos_rt::ring::NOP;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 
 /// An operation without arguments.
 pub const fn plain(opcode: Opcode) -> Sqe {
     Sqe { opcode: opcode as u8, ..NOP }
 }
 
-/// CALL with `length` bytes in inline slot `slot`.
+/// CALL of an endpoint that serves plain words, with `length` bytes in inline slot `slot`.
 pub const fn call(target: CapSlot, method: u16, slot: u16, length: u32) -> Sqe {
-    Sqe { method, length, cap: target.to_bits(), buffer: slot, ..plain(Opcode::Call) }
+    call_a(PLAIN, target, method, slot, length)
+}
+
+/// CALL of a capability of another interface.
+pub const fn call_a(
+    interface: InterfaceTag,
+    target: CapSlot,
+    method: u16,
+    slot: u16,
+    length: u32,
+) -> Sqe {
+    let (cap, interface) = (target.to_bits(), interface.to_bits());
+    Sqe { method, length, cap, interface, buffer: slot, ..plain(Opcode::Call) }
+}
+
+/// CALL of a `Timer`.
+pub const fn call_timer(target: CapSlot, method: u16, slot: u16, length: u32) -> Sqe {
+    call_a(schema::timer::INTERFACE_TAG, target, method, slot, length)
+}
+
+/// CALL of a `Console`.
+pub const fn call_console(target: CapSlot, method: u16, slot: u16, length: u32) -> Sqe {
+    call_a(schema::console::INTERFACE_TAG, target, method, slot, length)
+}
+
+/// CALL of a `SystemInfo`.
+pub const fn call_info(target: CapSlot, method: u16, slot: u16, length: u32) -> Sqe {
+    call_a(schema::system_info::INTERFACE_TAG, target, method, slot, length)
+}
+
+/// CALL of an `Endpoint`, which is the kernel's.
+pub const fn call_endpoint(target: CapSlot, method: u16, slot: u16, length: u32) -> Sqe {
+    call_a(schema::endpoint::INTERFACE_TAG, target, method, slot, length)
+}
+
+/// CALL of a `ThreadControl`.
+pub const fn call_control(target: CapSlot, method: u16, slot: u16, length: u32) -> Sqe {
+    call_a(schema::thread_control::INTERFACE_TAG, target, method, slot, length)
+}
+
+/// CALL of a `ThreadHandle`.
+pub const fn call_handle(target: CapSlot, method: u16, slot: u16, length: u32) -> Sqe {
+    call_a(schema::thread_handle::INTERFACE_TAG, target, method, slot, length)
 }
 
 /// RECV into the completion's inline slot.

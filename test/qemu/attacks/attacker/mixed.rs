@@ -6,6 +6,7 @@ use capos_rt::exit;
 use capos_rt::park::park;
 use capos_rt::ring::NOP;
 use core::sync::atomic::{AtomicU32, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::endpoint::{MintFacetParams, RevokeFacetsParams};
 use schema::timer;
 use schema::timer::SleepParams;
@@ -30,7 +31,7 @@ fn leave_pending(child: &Child) {
         }
     }
     let recv = Sqe { opcode: Opcode::Recv as u8, cap: slot(&OWN).to_bits(), ..NOP };
-    for sqe in [recv, call(slot(&TO_SELF), 0, 0), call(slot(&ECHO), 0, 0)] {
+    for sqe in [recv, call(slot(&TO_SELF), PLAIN, 0, 0), call(slot(&ECHO), PLAIN, 0, 0)] {
         if let Ok(pending) = child.io.submit(sqe, &[]) {
             child.io.forget(pending);
         }
@@ -58,7 +59,7 @@ pub fn full_facets(attacker: &Attacker) -> u64 {
             let mint = MintFacetParams { badge: 5000 + number, interface_id: 0 };
             let length = mint.encode(words.as_mut_bytes()).unwrap_or(0);
             ring.write_inline(number as u16, &words[..length.div_ceil(8)]);
-            let sqe = call(attacker.own, 0, length as u32);
+            let sqe = call(attacker.own, schema::endpoint::INTERFACE_TAG, 0, length as u32);
             let _ = ring.push(Sqe { user_data: raw(number), buffer: number as u16, ..sqe });
         }
         // The rest of the completion queue, and more.
@@ -89,7 +90,7 @@ pub fn full_facets(attacker: &Attacker) -> u64 {
             let revoke = RevokeFacetsParams { badge: 5000 + number };
             let length = revoke.encode(words.as_mut_bytes()).unwrap_or(0);
             ring.write_inline(number as u16, &words[..length.div_ceil(8)]);
-            let sqe = call(attacker.own, 1, length as u32);
+            let sqe = call(attacker.own, schema::endpoint::INTERFACE_TAG, 1, length as u32);
             let _ = ring.push(Sqe { user_data: raw(number), buffer: number as u16, ..sqe });
         }
         let _ = ring.enter(0, 0);
@@ -106,7 +107,7 @@ pub fn full_facets(attacker: &Attacker) -> u64 {
 }
 
 fn call_and_end(child: &Child) -> i64 {
-    if let Ok(pending) = child.io.submit(call(slot(&ECHO), 0, 8), &[child.argument]) {
+    if let Ok(pending) = child.io.submit(call(slot(&ECHO), PLAIN, 0, 8), &[child.argument]) {
         child.io.forget(pending);
     }
     child.io.flush();
@@ -118,7 +119,8 @@ pub fn lost_calls(attacker: &Attacker) -> u64 {
     attacker.with_siblings(4, call_and_end, || {
         attacker.io().with_ring(|ring| {
             for number in 0..16 {
-                let _ = ring.push(Sqe { user_data: raw(number), ..call(attacker.echo, 0, 0) });
+                let _ =
+                    ring.push(Sqe { user_data: raw(number), ..call(attacker.echo, PLAIN, 0, 0) });
                 let cancel = Sqe { opcode: Opcode::Cancel as u8, arg: raw(number), ..NOP };
                 let _ = ring.push(Sqe { user_data: raw(100 + number), ..cancel });
             }

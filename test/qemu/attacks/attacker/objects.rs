@@ -5,6 +5,7 @@ use capos_rt::caller::call;
 use capos_rt::now_ns;
 use capos_rt::park::{park, unpark_sqe};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::timer::SleepUntilParams;
 use schema::{endpoint, thread_control, thread_handle, timer};
 use test_bare::raw::Child;
@@ -145,7 +146,7 @@ pub fn messages(attacker: &Attacker) -> u64 {
                 length: LARGE_BYTES,
                 result_address: address(&BACK),
                 result_capacity: LARGE_BYTES,
-                ..call(attacker.to_self, u16::from(is_last), 0)
+                ..call(attacker.to_self, PLAIN, u16::from(is_last), 0)
             };
             let _ = attacker.io().run_plain(sqe);
             rounds += 1;
@@ -169,7 +170,7 @@ pub fn segments(attacker: &Attacker, fs_base: u64) -> u64 {
         tls::load_fs(if rounds % 2 == 0 { USER_DATA } else { 0 });
         tls::load_data_segments(USER_DATA);
         if rounds % 8 == 0 {
-            let _ = attacker.io().run(call(attacker.echo, 0, 8), &[rounds], &mut [0; 16]);
+            let _ = attacker.io().run(call(attacker.echo, PLAIN, 0, 8), &[rounds], &mut [0; 16]);
         }
         test_bare::program::work(2_000);
         rounds += 1;
@@ -183,7 +184,7 @@ pub fn segments(attacker: &Attacker, fs_base: u64) -> u64 {
 pub fn bursts(attacker: &Attacker) -> u64 {
     let mut pending = [const { None }; 16];
     for (number, place) in (0..).zip(&mut pending) {
-        *place = attacker.io().submit(call(attacker.echo, 0, 8), &[number]).ok();
+        *place = attacker.io().submit(call(attacker.echo, PLAIN, 0, 8), &[number]).ok();
     }
     let mut count = 0;
     for echo in pending.into_iter().flatten() {

@@ -7,6 +7,7 @@ use capos_rt::now_ns;
 use capos_rt::park::park;
 use capos_rt::ring::NOP;
 use core::sync::atomic::{AtomicU32, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::console::{ReadParams, WriteParams};
 use schema::thread_handle;
 use schema::timer::SleepParams;
@@ -28,7 +29,10 @@ pub fn console_reads(attacker: &Attacker) -> u64 {
         let mut words = [0_u64; 16];
         let length = ReadParams { capacity: 8 }.encode(words.as_mut_bytes()).unwrap_or(0);
         ring.write_inline(0, &words[..length.div_ceil(8)]);
-        let read = Sqe { user_data: raw(1), ..call(attacker.console, 1, length as u32) };
+        let read = Sqe {
+            user_data: raw(1),
+            ..call(attacker.console, schema::console::INTERFACE_TAG, 1, length as u32)
+        };
         let cancel = Sqe { opcode: Opcode::Cancel as u8, arg: raw(1), user_data: raw(2), ..NOP };
         let _ = ring.push(read);
         for _ in 0..READS {
@@ -40,7 +44,7 @@ pub fn console_reads(attacker: &Attacker) -> u64 {
         let length = SleepParams { ns: HOUR_NS }.encode(words.as_mut_bytes()).unwrap_or(0);
         ring.write_inline(1, &words[..length.div_ceil(8)]);
         for number in 0..SLEEPS {
-            let sleep = call(attacker.timer, 1, length as u32);
+            let sleep = call(attacker.timer, schema::timer::INTERFACE_TAG, 1, length as u32);
             let _ = ring.push(Sqe { user_data: raw(10 + number), buffer: 1, ..sleep });
         }
         let _ = ring.enter(0, 0);
@@ -66,7 +70,7 @@ pub fn newlines(attacker: &Attacker) -> u64 {
         let length = WriteParams { bytes: &[b'\n'; 64] }.encode(words.as_mut_bytes()).unwrap_or(0);
         ring.write_inline(0, &words[..length.div_ceil(8)]);
         for number in 0..8 {
-            let write = call(attacker.console, 0, length as u32);
+            let write = call(attacker.console, schema::console::INTERFACE_TAG, 0, length as u32);
             let _ = ring.push(Sqe { user_data: raw(number), ..write });
         }
         let _ = ring.enter(0, 0);
@@ -115,7 +119,7 @@ fn receive_in_vain(child: &Child) -> i64 {
 }
 
 fn call_in_vain(child: &Child) -> i64 {
-    wait_in_vain(child, call(slot(&TO_SELF), 0, 0))
+    wait_in_vain(child, call(slot(&TO_SELF), PLAIN, 0, 0))
 }
 
 /// Closes an endpoint where as many threads wait as may; how many that were.
@@ -185,7 +189,8 @@ pub fn threads(attacker: &Attacker) -> u64 {
 pub fn queue(attacker: &Attacker) -> u64 {
     attacker.io().with_ring(|ring| {
         for number in 0..40 {
-            let _ = ring.push(Sqe { user_data: raw(number), ..call(attacker.observer, 0, 0) });
+            let _ =
+                ring.push(Sqe { user_data: raw(number), ..call(attacker.observer, PLAIN, 0, 0) });
         }
         let _ = ring.enter(0, 0);
     });

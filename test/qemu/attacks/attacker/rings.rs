@@ -4,6 +4,7 @@ use abi_types::{CapSlot, NEVER, Opcode, Sqe};
 use capos_rt::caller::call;
 use capos_rt::ring::NOP;
 use core::sync::atomic::AtomicU32;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::timer::SleepParams;
 use schema_wire::Encode;
 use zerocopy::IntoBytes;
@@ -17,9 +18,9 @@ pub fn failures(attacker: &Attacker) -> u64 {
     let kinds = [
         NOP,
         Sqe { opcode: 0xee, ..NOP },
-        call(nowhere, 3, 0),
-        Sqe { length: u32::MAX, ..call(attacker.timer, 1, 0) },
-        Sqe { reserved: [1, 2, 3], ..NOP },
+        call(nowhere, PLAIN, 3, 0),
+        Sqe { length: u32::MAX, ..call(attacker.timer, schema::timer::INTERFACE_TAG, 1, 0) },
+        Sqe { result_transfers: 3, interface: 7, ..NOP },
         Sqe { opcode: Opcode::Release as u8, cap: nowhere.to_bits(), ..NOP },
         Sqe { opcode: Opcode::Cancel as u8, arg: 77, ..NOP },
         Sqe { opcode: Opcode::Return as u8, arg: u64::MAX, ..NOP },
@@ -49,11 +50,12 @@ pub fn cells(attacker: &Attacker) -> u64 {
         let length = SleepParams { ns: HOUR_NS }.encode(words.as_mut_bytes()).unwrap_or(0);
         ring.write_inline(0, &words[..length.div_ceil(8)]);
         for number in 0..SLEEPS {
-            let sleep = call(attacker.timer, 1, length as u32);
+            let sleep = call(attacker.timer, schema::timer::INTERFACE_TAG, 1, length as u32);
             let _ = ring.push(Sqe { user_data: raw(number), buffer: 0, ..sleep });
         }
         for number in SLEEPS..SLEEPS + CALLS {
-            let _ = ring.push(Sqe { user_data: raw(number), ..call(attacker.to_self, 0, 0) });
+            let _ =
+                ring.push(Sqe { user_data: raw(number), ..call(attacker.to_self, PLAIN, 0, 0) });
         }
         let park = capos_rt::park::park_sqe(attacker.park, &word, 0, NEVER);
         let _ = ring.push(Sqe { user_data: raw(SLEEPS + CALLS), ..park });

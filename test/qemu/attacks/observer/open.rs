@@ -6,6 +6,7 @@ use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::now_ns;
 use core::sync::atomic::{AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::thread_handle;
 use test_bare::raw::{Child, Raw, Run};
 use test_kit::{Outcome, Suite, T, Test, check, check_eq, require_ok};
@@ -105,8 +106,8 @@ fn queue(t: &mut Testing<'_>) -> Outcome {
     let load = schema::endpoint::Client::new(t.env.program.io().caller(), own).load();
     let load = require_ok!(t, load);
     t.metric("calls of the attacker", load.queued.into(), "");
-    let facet = require_ok!(t, t.env.program.env.cap("self", 0));
-    let sqe = abi_types::Sqe { arg: now_ns() + SLICE_NS, ..call(facet, 0, 0) };
+    let facet = require_ok!(t, t.env.program.env.cap("self", plain_schema::plain::INTERFACE_ID));
+    let sqe = abi_types::Sqe { arg: now_ns() + SLICE_NS, ..call(facet, PLAIN, 0, 0) };
     let cqe = require_ok!(t, t.env.program.io().run(sqe, &[], &mut [0; 16]));
     // Nobody receives: it waits until its deadline, which is what it was told.
     check_eq!(t, status_of(&cqe), Status::DeadlineExpired);

@@ -7,6 +7,7 @@ use capos_rt::io::status_of;
 use capos_rt::park::{Parked, park};
 use capos_rt::{Env, Error, Pending, now_ns};
 use core::sync::atomic::AtomicU32;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::{endpoint, system_info, timer};
 use test_bare::program::{Program, Sibling, work};
 use test_bare::tls;
@@ -84,8 +85,12 @@ impl Observer {
         until_ns: u64,
         word: u64,
     ) -> Result<Pending, Status> {
-        let facet = self.program.env.cap(attacker, 0).map_err(|_| Status::Disconnected)?;
-        self.program.io().submit(call(facet, order as u16, 16), &[until_ns, word])
+        let facet = self
+            .program
+            .env
+            .cap(attacker, plain_schema::plain::INTERFACE_ID)
+            .map_err(|_| Status::Disconnected)?;
+        self.program.io().submit(call(facet, PLAIN, order as u16, 16), &[until_ns, word])
     }
 
     /// Computes until then; the longest time between two looks at the clock.
@@ -140,7 +145,7 @@ impl Observer {
         const FAR_NS: u64 = 3_600_000_000_000;
         let mut words = [0; 16];
         let word = now_ns();
-        let sqe = Sqe { arg: word + FAR_NS, ..call(self.echo, 0, 8) };
+        let sqe = Sqe { arg: word + FAR_NS, ..call(self.echo, PLAIN, 0, 8) };
         let cqe = self.program.io().run(sqe, &[word], &mut words)?;
         capos_rt::io::ok(status_of(&cqe))?;
         if words[0] == word { Ok(()) } else { Err(Status::InvalidArgument) }

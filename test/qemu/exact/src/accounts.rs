@@ -4,6 +4,7 @@ use abi_types::Status;
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::now_ns;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::system_info::{Client, Machine};
 use schema::system_info_capnp::ImageProfile;
 use test_bare::program::Program;
@@ -37,15 +38,15 @@ struct End {
 
 /// Ends a process and measures it.
 fn end(t: &mut Test<'_>, name: &'static str, measured: &mut End) -> Outcome {
-    let facet = require_ok!(t, t.env.env.cap(name, 0));
+    let facet = require_ok!(t, t.env.env.cap(name, plain_schema::plain::INTERFACE_ID));
     let mut words = [0; 16];
-    let cqe = require_ok!(t, t.env.io().run(call(facet, ECHO, 0), &[], &mut words));
+    let cqe = require_ok!(t, t.env.io().run(call(facet, PLAIN, ECHO, 0), &[], &mut words));
     check_eq!(t, status_of(&cqe), Status::Ok);
     // Its threads wait by then, and the reaper too.
     t.env.sleep(5_000_000);
     let before = require_some!(t, machine(t));
     let from = now_ns();
-    let cqe = require_ok!(t, t.env.io().run(call(facet, END, 0), &[], &mut words));
+    let cqe = require_ok!(t, t.env.io().run(call(facet, PLAIN, END, 0), &[], &mut words));
     check_eq!(t, status_of(&cqe), Status::Disconnected);
     loop {
         let now = require_some!(t, machine(t));

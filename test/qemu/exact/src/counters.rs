@@ -4,6 +4,7 @@ use capos_rt::caller::call;
 use capos_rt::now_ns;
 use capos_rt::syscall::cap_enter;
 use core::sync::atomic::{AtomicU32, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::system_info::CpuCounters;
 use test_bare::program::{Program, work};
 use test_bare::raw::Child;
@@ -58,12 +59,12 @@ pub fn entries(t: &mut Test<'_>) -> Outcome {
 /// A call of a server that waits is a hand-over there and one back.
 pub fn calls(t: &mut Test<'_>) -> Outcome {
     const CALLS: u64 = 50;
-    let peer = require_ok!(t, t.env.env.cap("peer", 0));
+    let peer = require_ok!(t, t.env.env.cap("peer", plain_schema::plain::INTERFACE_ID));
     // The first one may bring the server along.
-    let _ = require_ok!(t, t.env.io().run(call(peer, ECHO, 8), &[0], &mut [0; 16]));
+    let _ = require_ok!(t, t.env.io().run(call(peer, PLAIN, ECHO, 8), &[0], &mut [0; 16]));
     let before = require_some!(t, look(t.env));
     for word in 0..CALLS {
-        let _ = require_ok!(t, t.env.io().run(call(peer, ECHO, 8), &[word], &mut [0; 16]));
+        let _ = require_ok!(t, t.env.io().run(call(peer, PLAIN, ECHO, 8), &[word], &mut [0; 16]));
     }
     let after = require_some!(t, look(t.env));
     let (_, taken) = difference(t.env, &before, &after, |counters| counters.handoffs_taken);

@@ -5,6 +5,7 @@ use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::now_ns;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_bare::program::{Program, work};
 use test_bare::raw::Child;
 use test_kit::{Outcome, T, check, check_eq, require_ok};
@@ -103,7 +104,7 @@ pub fn idle_cpu_is_told(t: &mut Test<'_>) -> Outcome {
         return t.skip("needs two CPUs");
     }
     let own = require_ok!(t, t.env.env.cap("own", schema::endpoint::INTERFACE_ID));
-    let facet = require_ok!(t, t.env.env.cap("self", 0));
+    let facet = require_ok!(t, t.env.env.cap("self", plain_schema::plain::INTERFACE_ID));
     ENDPOINT.store(own.to_bits(), Ordering::Relaxed);
     HEARD.store(0, Ordering::Relaxed);
     let server = require_ok!(t, t.env.spawn(0, listen, 0));
@@ -111,7 +112,7 @@ pub fn idle_cpu_is_told(t: &mut Test<'_>) -> Outcome {
     for number in 1..=CALLS {
         // The server waits by then, and its CPU is idle.
         t.env.sleep(300_000);
-        let pending = require_ok!(t, t.env.io().submit(call(facet, 0, 0), &[]));
+        let pending = require_ok!(t, t.env.io().submit(call(facet, PLAIN, 0, 0), &[]));
         t.env.io().flush();
         let from = now_ns();
         while HEARD.load(Ordering::Acquire) < number && now_ns() - from < SLICE_NS * 4 {
@@ -138,12 +139,12 @@ pub fn kill_interrupts(t: &mut Test<'_>) -> Outcome {
     }
     let mut longest = 0;
     for name in ["spinner0", "spinner1", "spinner2"] {
-        let facet = require_ok!(t, t.env.env.cap(name, 0));
+        let facet = require_ok!(t, t.env.env.cap(name, plain_schema::plain::INTERFACE_ID));
         let mut words = [0; 16];
         let mut spins = 0;
         // The first one makes it compute; from then on it counts.
         for _ in 0..100 {
-            let cqe = require_ok!(t, t.env.io().run(call(facet, ECHO, 0), &[], &mut words));
+            let cqe = require_ok!(t, t.env.io().run(call(facet, PLAIN, ECHO, 0), &[], &mut words));
             check_eq!(t, status_of(&cqe), Status::Ok);
             if words[0] > spins && spins > 0 {
                 break;
@@ -153,9 +154,9 @@ pub fn kill_interrupts(t: &mut Test<'_>) -> Outcome {
         }
         check!(t, words[0] > 0, "{name} does not compute");
         let from = now_ns();
-        let end = require_ok!(t, t.env.io().submit(call(facet, END, 0), &[]));
+        let end = require_ok!(t, t.env.io().submit(call(facet, PLAIN, END, 0), &[]));
         // Ends when nothing is left that could receive it, or when it has waited for too long.
-        let last = Sqe { arg: from + 20 * GONE_NS, ..call(facet, ECHO, 0) };
+        let last = Sqe { arg: from + 20 * GONE_NS, ..call(facet, PLAIN, ECHO, 0) };
         let cqe = require_ok!(t, t.env.io().run(last, &[], &mut words));
         let took = now_ns() - from;
         check_eq!(t, status_of(&cqe), Status::Disconnected);

@@ -6,6 +6,7 @@ use capos_rt::io::status_of;
 use capos_rt::now_ns;
 use capos_rt::park::{park, unpark};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::timer;
 use schema::timer::SleepParams;
 use test_bare::program::{Program, work};
@@ -80,10 +81,10 @@ fn count_secrets(child: &Child) -> i64 {
 /// A process ends whose rings are full of a secret; threads that are made then find nothing of it in
 /// theirs.
 pub fn new_ring_is_zero(t: &mut Test<'_>) -> Outcome {
-    let facet = require_ok!(t, t.env.env.cap("secret", 0));
+    let facet = require_ok!(t, t.env.env.cap("secret", plain_schema::plain::INTERFACE_ID));
     let mut words = [0; 16];
     for _ in 0..1000 {
-        let cqe = require_ok!(t, t.env.io().run(call(facet, ECHO, 0), &[], &mut words));
+        let cqe = require_ok!(t, t.env.io().run(call(facet, PLAIN, ECHO, 0), &[], &mut words));
         check_eq!(t, status_of(&cqe), Status::Ok);
         if words[0] == SIBLINGS.len() as u64 {
             break;
@@ -92,7 +93,7 @@ pub fn new_ring_is_zero(t: &mut Test<'_>) -> Outcome {
     }
     check_eq!(t, words[0], SIBLINGS.len() as u64);
     let before = t.env.free_frames();
-    let end = require_ok!(t, t.env.io().run(call(facet, END, 0), &[], &mut words));
+    let end = require_ok!(t, t.env.io().run(call(facet, PLAIN, END, 0), &[], &mut words));
     check_eq!(t, status_of(&end), Status::Disconnected);
     t.env.sleep(2_000_000);
     check!(
@@ -126,9 +127,9 @@ pub fn thread_made_in_the_end(t: &mut Test<'_>) -> Outcome {
         return t.skip("one CPU, so that the process ends in the middle");
     }
     for (name, lead_ns) in LEADS_NS {
-        let facet = require_ok!(t, t.env.env.cap(name, 0));
-        let making = require_ok!(t, t.env.io().submit(call(facet, ECHO, 8), &[lead_ns]));
-        let last = Sqe { arg: now_ns() + 10 * SLICE_NS, ..call(facet, ECHO, 8) };
+        let facet = require_ok!(t, t.env.env.cap(name, plain_schema::plain::INTERFACE_ID));
+        let making = require_ok!(t, t.env.io().submit(call(facet, PLAIN, ECHO, 8), &[lead_ns]));
+        let last = Sqe { arg: now_ns() + 10 * SLICE_NS, ..call(facet, PLAIN, ECHO, 8) };
         let cqe = require_ok!(t, t.env.io().run(last, &[0], &mut [0; 16]));
         let status = status_of(&cqe);
         check!(t, status == Status::Disconnected, "{name}: {status:?}");
@@ -200,7 +201,7 @@ fn call_and_end(child: &Child) -> i64 {
         flags: SqeFlags::RESULT_BY_ADDRESS,
         result_address: address(&RESULT),
         result_capacity: LARGE_BYTES,
-        ..call(slot(&FACET), 0, 0)
+        ..call(slot(&FACET), PLAIN, 0, 0)
     };
     let Ok(pending) = child.io.submit(sqe, &[]) else { return 1 };
     child.io.flush();
@@ -243,7 +244,10 @@ pub fn answer_to_the_dead(t: &mut Test<'_>) -> Outcome {
     }
     let own = require_ok!(t, t.env.env.cap("own", schema::endpoint::INTERFACE_ID));
     ENDPOINT.store(own.to_bits(), Ordering::Relaxed);
-    FACET.store(require_ok!(t, t.env.env.cap("self", 0)).to_bits(), Ordering::Relaxed);
+    FACET.store(
+        require_ok!(t, t.env.env.cap("self", plain_schema::plain::INTERFACE_ID)).to_bits(),
+        Ordering::Relaxed,
+    );
     TIMER.store(t.env.timer.to_bits(), Ordering::Relaxed);
     PARK.store(t.env.park.to_bits(), Ordering::Relaxed);
     for moment in 0..MOMENTS {

@@ -6,6 +6,7 @@ use capos_rt::io::status_of;
 use capos_rt::now_ns;
 use capos_rt::park::{Parked, park};
 use core::sync::atomic::AtomicU32;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::timer;
 use test_bare::program::Program;
 use test_kit::{Outcome, T, check, check_eq, require_ok};
@@ -54,9 +55,9 @@ pub fn sleep_until(t: &mut Test<'_>) -> Outcome {
 
 /// A call that nobody receives ends at its deadline.
 pub fn call_deadline(t: &mut Test<'_>) -> Outcome {
-    let facet = require_ok!(t, t.env.env.cap("self", 0));
+    let facet = require_ok!(t, t.env.env.cap("self", plain_schema::plain::INTERFACE_ID));
     each(t, |program, _, due| {
-        let sqe = Sqe { arg: due, ..call(facet, 0, 0) };
+        let sqe = Sqe { arg: due, ..call(facet, PLAIN, 0, 0) };
         let ended = program.io().run(sqe, &[], &mut [0; 16]);
         ended.is_ok_and(|cqe| status_of(&cqe) == Status::DeadlineExpired)
     })?;

@@ -5,6 +5,7 @@ use capos_rt::Io;
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use core::sync::atomic::{AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_bare::program::Program;
 use test_bare::raw::Child;
 use test_bare::vectors;
@@ -50,11 +51,11 @@ fn answer(child: &Child) -> i64 {
 
 pub fn through_a_call(t: &mut Test<'_>) -> Outcome {
     let own = require_ok!(t, t.env.env.cap("own", schema::endpoint::INTERFACE_ID));
-    let facet = require_ok!(t, t.env.env.cap("self", 0));
+    let facet = require_ok!(t, t.env.env.cap("self", plain_schema::plain::INTERFACE_ID));
     ENDPOINT.store(own.to_bits(), Ordering::Relaxed);
     let handle = require_ok!(t, t.env.spawn(0, answer, 0));
     for round in 0..=ROUNDS {
-        let done = run_with_pattern(t.env.io(), call(facet, 0, 0), 2 * round + 2);
+        let done = run_with_pattern(t.env.io(), call(facet, PLAIN, 0, 0), 2 * round + 2);
         let (cqe, wrong) = test_kit::require_some!(t, done);
         check_eq!(t, (status_of(&cqe), wrong), (Status::Ok, 0));
     }

@@ -3,6 +3,7 @@
 use abi_types::Status;
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_bare::program::{Program, nameless_slots};
 use test_kit::{Outcome, T, check_eq, require_ok};
 
@@ -45,9 +46,9 @@ pub fn every_slot_has_a_name(t: &mut T<'_, Program>) -> Outcome {
     }
     check_eq!(t, nameless_slots(t.env.env), 0);
     for name in ["peer", "spinner0", "spinner1", "spinner2", "secret"] {
-        let facet = require_ok!(t, t.env.env.cap(name, 0));
+        let facet = require_ok!(t, t.env.env.cap(name, plain_schema::plain::INTERFACE_ID));
         let mut words = [0; 16];
-        let cqe = require_ok!(t, t.env.io().run(call(facet, SLOTS, 0), &[], &mut words));
+        let cqe = require_ok!(t, t.env.io().run(call(facet, PLAIN, SLOTS, 0), &[], &mut words));
         check_eq!(t, status_of(&cqe), Status::Ok);
         // Names, and slots without one.
         let names = if name == "peer" { 2 } else { 3 };

@@ -149,7 +149,7 @@ fn report(env: &Env) -> i64 {
     let mut calls = 0;
     loop {
         let log = borrow(&env.io, |ring| {
-            ring.ends(sqe::call(info, 0, 0, 0), Status::Ok, "the kernel answers");
+            ring.ends(sqe::call_info(info, 0, 0, 0), Status::Ok, "the kernel answers");
             let told = News {
                 operations: OPERATIONS.load(Ordering::Relaxed),
                 entries: ENTRIES.load(Ordering::Relaxed),

@@ -2,9 +2,10 @@
 
 use super::is_reckless;
 use abi_types::place::{RING_STRIDE, RING_VADDR, STACK_TOP};
-use abi_types::{CapSlot, Opcode, Sqe};
+use abi_types::{CapSlot, InterfaceTag, Opcode, Sqe};
 use capos_rt::Env;
 use core::sync::atomic::AtomicU64;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_ring::Random;
 
 /// What SQEs with a good address point to. Whatever the kernel writes at one of them, up to the limit of
@@ -21,9 +22,20 @@ pub const CAP: usize = 2;
 pub const ADDRESS: usize = 4;
 pub const RESULT_ADDRESS: usize = 5;
 
+/// What it was granted, and what that is called as.
+const NAMES: [(&str, InterfaceTag); 7] = [
+    ("echo", PLAIN),
+    ("own", schema::endpoint::INTERFACE_TAG),
+    ("self", PLAIN),
+    ("timer", schema::timer::INTERFACE_TAG),
+    ("info", schema::system_info::INTERFACE_TAG),
+    ("park", schema::park_space::INTERFACE_TAG),
+    ("control", schema::thread_control::INTERFACE_TAG),
+];
+
 /// Capabilities that SQEs name.
 pub struct Caps {
-    slots: [CapSlot; 7],
+    slots: [CapSlot; NAMES.len()],
     park: CapSlot,
     count: usize,
 }
@@ -31,10 +43,9 @@ pub struct Caps {
 impl Caps {
     pub fn of(env: &Env) -> Self {
         let named = |name| env.caps.named(name).unwrap_or(CapSlot::NONE);
-        let names = ["echo", "own", "self", "timer", "info", "park", "control"];
         // The thread's own end is for who has nothing to lose.
-        let count = if is_reckless() { names.len() } else { names.len() - 1 };
-        Self { slots: names.map(named), park: named("park"), count }
+        let count = if is_reckless() { NAMES.len() } else { NAMES.len() - 1 };
+        Self { slots: NAMES.map(|(name, _)| named(name)), park: named("park"), count }
     }
 
     /// A capability that is there, mostly.
@@ -43,6 +54,19 @@ impl Caps {
             random.bits()
         } else {
             random.of(&self.slots[..self.count]).to_bits()
+        }
+    }
+
+    /// The tag of the capability in a slot, mostly; else another's, none or any.
+    fn interface(&self, cap: u64, random: &mut Random) -> u32 {
+        let is_it = |slot: &CapSlot| slot.to_bits() == cap;
+        match self.slots.iter().position(is_it).and_then(|at| NAMES.get(at)) {
+            Some((_, tag)) if !random.one_in(5) => tag.to_bits(),
+            _ => {
+                let (_, other) = random.of(&NAMES);
+                let any = random.bits() as u32;
+                random.of(&[0, other.to_bits(), any])
+            }
         }
     }
 }
@@ -127,8 +151,16 @@ pub fn any_sqe(random: &mut Random, caps: &Caps) -> [u64; 8] {
     match opcode {
         Opcode::Call | Opcode::Recv | Opcode::Return => {
             made.buffer = random.below(70) as u16;
+            if opcode == Opcode::Call || random.one_in(8) {
+                made.interface = caps.interface(made.cap, random);
+            }
             let odd = random.bits();
             made.arg = random.of(&[0, 0, 0, 1 << 32, 2 << 32, odd]);
+            // Lists that are mostly garbage, and room for whatever comes.
+            if random.one_in(4) {
+                made.transfers = random.below(10) as u16;
+                made.result_transfers = random.below(10) as u16;
+            }
             if made.flags & 1 << 2 != 0 {
                 (made.address, made.buffer) = (source(random), 0);
             }

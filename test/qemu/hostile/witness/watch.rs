@@ -289,7 +289,7 @@ impl Watch {
 
     /// Frames in use outside the heap, which keeps an empty page of each size for the next object.
     fn look(&mut self, ring: &mut Raw<'_>) {
-        self.push(ring, sqe::call(cap(self.env, "info"), 0, 0, 0), LOOK);
+        self.push(ring, sqe::call_info(cap(self.env, "info"), 0, 0, 0), LOOK);
         let got = self.wait_for(ring, LOOK);
         match got.results::<MachineResults>() {
             Some(MachineResults { machine }) => {

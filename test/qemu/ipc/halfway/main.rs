@@ -123,7 +123,7 @@ fn each(
 }
 
 fn memory(ring: &mut Raw<'_>, bench: &Bench) -> Option<(u64, u64)> {
-    let got = ring.ends(sqe::named(sqe::call(bench.info, 0, 0, 0), 9), Status::Ok, "machine");
+    let got = ring.ends(sqe::named(sqe::call_info(bench.info, 0, 0, 0), 9), Status::Ok, "machine");
     let MachineResults { machine } = got.results()?;
     let frames = machine.frames_total - machine.frames_free - machine.heap_frames;
     Some((frames, machine.heap_bytes))
@@ -145,7 +145,7 @@ fn settle(ring: &mut Raw<'_>, bench: &Bench, before: (u64, u64)) -> Option<(u64,
 
 fn sleep(ring: &mut Raw<'_>, bench: &Bench, ns: u64) {
     let length = ring.put_params(2, &SleepParams { ns });
-    ring.ends(sqe::named(sqe::call(bench.timer, 1, 2, length), 8), Status::Ok, "a sleep");
+    ring.ends(sqe::named(sqe::call_timer(bench.timer, 1, 2, length), 8), Status::Ok, "a sleep");
 }
 
 fn await_end(ring: &mut Raw<'_>, bench: &Bench, peer: usize) {

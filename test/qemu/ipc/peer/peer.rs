@@ -123,7 +123,7 @@ fn work(env: &Env) -> i64 {
         }
         Work::Sleep => {
             let length = ring.put_params(0, &SleepParams { ns: u64::MAX });
-            run(ring, sqe::call(cap("timer"), 1, 0, length));
+            run(ring, sqe::call_timer(cap("timer"), 1, 0, length));
         }
         Work::Join => {
             let sitter = CapSlot::from_bits(SITTER_HANDLE.load(Ordering::Relaxed));
@@ -132,7 +132,7 @@ fn work(env: &Env) -> i64 {
         Work::Park => {}
         Work::Read => {
             let length = ring.put_params(0, &ReadParams { capacity: 1 });
-            run(ring, sqe::call(cap("console"), 1, 0, length));
+            run(ring, sqe::call_console(cap("console"), 1, 0, length));
         }
         Work::Wait => {
             let _ = ring.enter(1, NEVER);
@@ -199,7 +199,7 @@ fn work(env: &Env) -> i64 {
         }
         Work::Batch => {
             let place = LARGE.as_ptr().expose_provenance() as u64;
-            let call = sqe::from_memory(sqe::call(cap("timer"), 0, 0, 0), place, LARGE_BYTES);
+            let call = sqe::from_memory(sqe::call_timer(cap("timer"), 0, 0, 0), place, LARGE_BYTES);
             loop {
                 while ring.try_push(call) {}
                 let _ = ring.dispatch();

@@ -26,7 +26,7 @@ fn call_and_end(env: &Env) -> i64 {
         ring.put(0, &[1, !1]);
         ring.push(sqe::named(sqe::call(named("s0"), 0, 0, 16), 1));
         let length = ring.put_params(1, &ExitThreadParams { code: CODE });
-        ring.push(sqe::named(sqe::call(named("control"), EXIT_THREAD, 1, length), 2));
+        ring.push(sqe::named(sqe::call_control(named("control"), EXIT_THREAD, 1, length), 2));
         let _ = ring.dispatch();
     });
     0
@@ -104,7 +104,7 @@ fn call_in_a_long_entry(ring: &mut Raw<'_>, bench: &Bench, peer: usize) -> bool 
     let filler = FILLER.as_ptr().expose_provenance() as u64;
     ring.push(sqe::named(sqe::call(bench.services[peer], 0, 0, 0), CALL));
     for number in 0..FILLERS {
-        let call = sqe::from_memory(sqe::call(bench.info, 0, 0, 0), filler, FILLER_BYTES);
+        let call = sqe::from_memory(sqe::call_info(bench.info, 0, 0, 0), filler, FILLER_BYTES);
         ring.push(sqe::named(call, number));
     }
     let _ = ring.dispatch();
@@ -144,5 +144,5 @@ fn await_end(ring: &mut Raw<'_>, bench: &Bench, peer: usize) {
 
 fn sleep(ring: &mut Raw<'_>, bench: &Bench, ns: u64) {
     let length = ring.put_params(2, &SleepParams { ns });
-    ring.ends(sqe::call(bench.timer, 1, 2, length), Status::Ok, "a sleep");
+    ring.ends(sqe::call_timer(bench.timer, 1, 2, length), Status::Ok, "a sleep");
 }

@@ -1,6 +1,6 @@
 //! How calls and receives meet.
 
-use abi_types::{CapSlot, NEVER, Status};
+use abi_types::{CapSlot, NEVER, Sqe, Status};
 use capos_rt::now_ns;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ipc_protocol::{START, Work};
@@ -37,6 +37,26 @@ pub fn echo(t: &mut T<'_, Bench>) -> Outcome {
             ring.check(got.words[..words] == message[..words], "its words");
             ring.eq((got.cqe.badge, got.cqe.token), (0, 0), "an answer has neither");
         }
+    })
+}
+
+/// A server that waits gets no call that means another interface, and the next one is as fast as ever.
+pub fn other_interfaces(t: &mut T<'_, Bench>) -> Outcome {
+    let Bench { env, echo, .. } = *t.env;
+    raw(t, &env.io, |ring| {
+        for interface in [0, 1, sqe::call(echo, 1, 3, 32).interface ^ 1 << 31] {
+            echo_many(ring, echo, 3);
+            for number in 0..3 {
+                let call = Sqe { interface, ..sqe::call(echo, 1, 3, 32) };
+                ring.ends(sqe::named(call, number), Status::WrongInterface, "as something else");
+                ring.push(sqe::named(call, number));
+                ring.push(sqe::named(call, number));
+                let _ = ring.enter(2, NEVER);
+                ring.expect(number, Status::WrongInterface, "one of two");
+                ring.expect(number, Status::WrongInterface, "the other");
+            }
+        }
+        echo_many(ring, echo, 3);
     })
 }
 

@@ -133,7 +133,7 @@ fn call_ends(ring: &mut Raw<'_>) {
 
 fn sleep_beside(ring: &mut Raw<'_>, bench: &Bench) {
     let length = ring.put_params(60, &schema::timer::SleepParams { ns: 1_000_000 });
-    ring.push(sqe::named(sqe::call(bench.timer, 1, 60, length), 79));
+    ring.push(sqe::named(sqe::call_timer(bench.timer, 1, 60, length), 79));
     wait_for(ring, 79, Status::Ok, "a sleep");
 }
 

@@ -50,6 +50,7 @@ pub struct Bench {
 
 const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("ipc.echo", calls::echo),
+    Test::new("ipc.other_interfaces", calls::other_interfaces),
     Test::new("ipc.hand_off_is_counted", calls::hand_off_is_counted),
     Test::new("ipc.no_allocation", calls::no_allocation),
     Test::new("ipc.one_entry_a_side", calls::one_entry_a_side),
@@ -116,18 +117,19 @@ impl Name {
 
 /// What waits and is served at an endpoint of the tester's.
 pub fn load(ring: &mut Raw<'_>, endpoint: CapSlot) -> (u32, u32) {
-    let got = ring.ends(sqe::named(sqe::call(endpoint, 2, 0, 0), 0x10ad), Status::Ok, "load");
+    let got =
+        ring.ends(sqe::named(sqe::call_endpoint(endpoint, 2, 0, 0), 0x10ad), Status::Ok, "load");
     got.results().map_or((u32::MAX, u32::MAX), |load: LoadResults| (load.queued, load.in_flight))
 }
 
 /// Lets `ns` pass.
 pub fn sleep(ring: &mut Raw<'_>, timer: CapSlot, ns: u64) {
     let length = ring.put_params(60, &SleepParams { ns });
-    ring.ends(sqe::named(sqe::call(timer, 1, 60, length), 0x51ee), Status::Ok, "sleep");
+    ring.ends(sqe::named(sqe::call_timer(timer, 1, 60, length), 0x51ee), Status::Ok, "sleep");
 }
 
 /// The machine's counters.
 pub fn machine(ring: &mut Raw<'_>, info: CapSlot) -> Option<Machine> {
-    let got = ring.ends(sqe::named(sqe::call(info, 0, 0, 0), 0x3ac1), Status::Ok, "machine");
+    let got = ring.ends(sqe::named(sqe::call_info(info, 0, 0, 0), 0x3ac1), Status::Ok, "machine");
     got.results().map(|results: MachineResults| results.machine)
 }

@@ -38,7 +38,7 @@ const SUITE: Suite<Program> = Suite::new(&[
 ]);
 
 fn main(env: &'static Env) -> Result<(), Error> {
-    if env.caps.find("stranger", 0).is_ok() {
+    if env.caps.find("stranger", plain_schema::plain::INTERFACE_ID).is_ok() {
         return several::stranger(env);
     }
     let mut program = Program::new(env, &SIBLINGS)?;

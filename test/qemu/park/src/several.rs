@@ -6,6 +6,7 @@ use capos_rt::io::status_of;
 use capos_rt::park::{Parked, park, park_sqe, unpark};
 use capos_rt::{Env, Error};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::park_space;
 use test_bare::program::Program;
 use test_bare::raw::Child;
@@ -116,11 +117,12 @@ const STRANGER_NS: u64 = 30_000_000;
 /// ended.
 pub fn stranger(env: &'static Env) -> Result<(), Error> {
     let space = env.cap("park", park_space::INTERFACE_ID)?;
-    let tester = env.cap("stranger", 0)?;
+    let tester = env.cap("stranger", plain_schema::plain::INTERFACE_ID)?;
     // Asked to begin; the tester wakes waiters at the address meanwhile.
-    let _ = env.io.run_plain(call(tester, 1, 0))?;
+    let _ = env.io.run_plain(call(tester, PLAIN, 1, 0))?;
     let parked = park(&env.io, space, &WORD, 0, STRANGER_NS)?;
-    let _ = env.io.run_plain(call(tester, if parked == Parked::TimedOut { 2 } else { 3 }, 0))?;
+    let _ =
+        env.io.run_plain(call(tester, PLAIN, if parked == Parked::TimedOut { 2 } else { 3 }, 0))?;
     Ok(())
 }
 

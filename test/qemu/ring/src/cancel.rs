@@ -14,7 +14,7 @@ use crate::{Bench, SLEEPS};
 const LOAD: u16 = 2;
 
 fn load(ring: &mut Raw<'_>, own: CapSlot) -> Option<(u32, u32)> {
-    let got = ring.ends(sqe::call(own, LOAD, 0, 0), Status::Ok, "load");
+    let got = ring.ends(sqe::call_endpoint(own, LOAD, 0, 0), Status::Ok, "load");
     got.results::<LoadResults>().map(|load| (load.queued, load.in_flight))
 }
 
@@ -122,7 +122,7 @@ pub fn sleep(t: &mut T<'_, Bench>) -> Outcome {
         let length = ring.put_params(0, &SleepParams { ns: 1 << 50 });
         // More often than the quota allows at once: a cancelled sleep gives its place back.
         for _ in 0..3 * SLEEPS {
-            ring.push(sqe::named(sqe::call(timer, 1, 0, length), 1));
+            ring.push(sqe::named(sqe::call_timer(timer, 1, 0, length), 1));
             ring.push(sqe::named(sqe::cancel(1), 2));
             ring.dispatch();
             ring.expect(1, Status::Cancelled, "a sleep");
@@ -153,7 +153,7 @@ pub fn read(t: &mut T<'_, Bench>) -> Outcome {
     raw(t, &env.io, |ring| {
         let length = ring.put_params(0, &ReadParams { capacity: 4 });
         for _ in 0..3 {
-            ring.push(sqe::named(sqe::call(console, 1, 0, length), 1));
+            ring.push(sqe::named(sqe::call_console(console, 1, 0, length), 1));
             ring.push(sqe::named(sqe::cancel(1), 2));
             ring.dispatch();
             ring.expect(1, Status::Cancelled, "a read");
@@ -187,7 +187,7 @@ pub fn races_sleep(t: &mut T<'_, Bench>) -> Outcome {
     raw(t, &env.io, |ring| {
         for round in 0..400_u64 {
             let length = ring.put_params(0, &SleepParams { ns: 1 + round * 61 % 24_000 });
-            ring.push(sqe::named(sqe::call(timer, 1, 0, length), round));
+            ring.push(sqe::named(sqe::call_timer(timer, 1, 0, length), round));
             ring.dispatch();
             ring.push(sqe::named(sqe::cancel(round), 1 << 32));
             ring.dispatch();

@@ -80,7 +80,7 @@ pub fn waits_for_several(t: &mut T<'_, Bench>) -> Outcome {
         let before_ns = now_ns();
         for (slot, ns) in [(0, 900_000), (1, 300_000), (2, 600_000)] {
             let length = ring.put_params(slot, &SleepParams { ns });
-            ring.push(sqe::named(sqe::call(timer, SLEEP, slot, length), ns));
+            ring.push(sqe::named(sqe::call_timer(timer, SLEEP, slot, length), ns));
         }
         let found = ring.enter(3, NEVER).0;
         ring.eq(found, 3, "all of them");

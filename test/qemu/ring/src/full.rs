@@ -65,7 +65,7 @@ pub fn credits_of_pending(t: &mut T<'_, Bench>) -> Outcome {
         // Operations that complete later hold their places.
         let length = ring.put_params(0, &SleepParams { ns: 1 << 40 });
         for number in 0..SLEEPS {
-            ring.push(sqe::named(sqe::call(timer, 1, 0, length), number));
+            ring.push(sqe::named(sqe::call_timer(timer, 1, 0, length), number));
         }
         ring.push(sqe::named(sqe::recv(own), SLEEPS));
         ring.dispatch();

@@ -6,13 +6,14 @@
 //! * [`opcodes`]: what an SQE may be, and the status of what it may not.
 //! * [`enter`]: `cap_enter` itself. [`full`]: a queue that nobody drains.
 //! * [`cancel`]: RELEASE and CANCEL. [`payload`]: messages by address.
-//! * [`objects`]: what the kernel serves itself.
+//! * [`objects`]: what the kernel serves itself. [`interfaces`]: calls that mean another interface.
 #![no_std]
 #![no_main]
 
 mod cancel;
 mod enter;
 mod full;
+mod interfaces;
 mod objects;
 mod opcodes;
 mod payload;
@@ -85,6 +86,9 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("ring.load", objects::load),
     Test::new("ring.exceptions", objects::exceptions),
     Test::new("ring.capset", objects::capset),
+    Test::new("ring.interfaces_of_kernel_objects", interfaces::of_kernel_objects),
+    Test::new("ring.interfaces_of_facets", interfaces::of_facets),
+    Test::new("ring.interfaces_of_minted_facets", interfaces::of_minted_facets),
 ]);
 
 fn main(env: &'static Env) -> Result<(), Error> {
@@ -95,9 +99,9 @@ fn main(env: &'static Env) -> Result<(), Error> {
         info: env.cap("info", system_info::INTERFACE_ID)?,
         park: env.cap("park", park_space::INTERFACE_ID)?,
         own: env.cap("own", endpoint::INTERFACE_ID)?,
-        first: env.cap("first", 0)?,
-        second: env.cap("second", 0)?,
-        echo: env.cap("echo", 0)?,
+        first: env.cap("first", test_ring::plain::INTERFACE_ID)?,
+        second: env.cap("second", test_ring::plain::INTERFACE_ID)?,
+        echo: env.cap("echo", test_ring::plain::INTERFACE_ID)?,
         threads: Threads::of(&env.caps)?,
     };
     test_user::run_with(env, &SUITE, &mut bench)

@@ -19,18 +19,18 @@ pub fn console(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, console, .. } = *t.env;
     raw(t, &env.io, |ring| {
         let length = ring.put_params(0, &WriteParams { bytes: b"the console takes this\n" });
-        let got = ring.ends(sqe::call(console, 0, 0, length), Status::Ok, "write");
+        let got = ring.ends(sqe::call_console(console, 0, 0, length), Status::Ok, "write");
         ring.eq(got.results(), Some(WriteResults { written: 23 }), "all of it");
         let length = ring.put_params(0, &WriteParams { bytes: &[b'.'; 96] });
-        let got = ring.ends(sqe::call(console, 0, 0, length), Status::Ok, "a long write");
+        let got = ring.ends(sqe::call_console(console, 0, 0, length), Status::Ok, "a long write");
         ring.eq(got.results(), Some(WriteResults { written: 64 }), "as much as it takes at once");
         let length = ring.put_params(0, &ReadParams { capacity: 0 });
-        let got = ring.one(sqe::call(console, 1, 0, length));
+        let got = ring.one(sqe::call_console(console, 1, 0, length));
         ring.eq(got.exception(), Some(ExceptionKind::InvalidArgument), "a read of nothing");
         // One read waits; a second is refused and the first goes on.
         let length = ring.put_params(0, &ReadParams { capacity: 1 });
-        ring.push(sqe::named(sqe::call(console, 1, 0, length), 1));
-        let got = ring.one(sqe::named(sqe::call(console, 1, 0, length), 2));
+        ring.push(sqe::named(sqe::call_console(console, 1, 0, length), 1));
+        let got = ring.one(sqe::named(sqe::call_console(console, 1, 0, length), 2));
         ring.eq(got.exception(), Some(ExceptionKind::Overloaded), "a second read");
         ring.push(sqe::named(sqe::cancel(1), 3));
         ring.expect(1, Status::Cancelled, "the first read");
@@ -39,7 +39,7 @@ pub fn console(t: &mut T<'_, Bench>) -> Outcome {
 }
 
 fn now(ring: &mut Raw<'_>, timer: CapSlot) -> u64 {
-    let got = ring.ends(sqe::call(timer, 0, 0, 0), Status::Ok, "now");
+    let got = ring.ends(sqe::call_timer(timer, 0, 0, 0), Status::Ok, "now");
     got.results().map_or(0, |now: NowResults| now.ns)
 }
 
@@ -57,20 +57,20 @@ pub fn timer(t: &mut T<'_, Bench>) -> Outcome {
         for ns in [1, 999, 30_000, 1_500_000] {
             let begun_ns = now_ns();
             let length = ring.put_params(0, &SleepParams { ns });
-            let got = ring.ends(sqe::call(timer, 1, 0, length), Status::Ok, "sleep");
+            let got = ring.ends(sqe::call_timer(timer, 1, 0, length), Status::Ok, "sleep");
             ring.check(now_ns() >= begun_ns + ns, "never early");
             ring.eq(got.results::<schema::timer::SleepResults>().is_some(), true, "its results");
         }
         let at_ns = now_ns() + 700_000;
         let length = ring.put_params(0, &SleepUntilParams { deadline_ns: at_ns });
-        ring.ends(sqe::call(timer, 2, 0, length), Status::Ok, "sleepUntil");
+        ring.ends(sqe::call_timer(timer, 2, 0, length), Status::Ok, "sleepUntil");
         ring.check(now_ns() >= at_ns, "not before");
         // At once: no time, and a time that has passed.
         for (method, length) in [
             (1, ring.put_params(0, &SleepParams { ns: 0 })),
             (2, ring.put_params(1, &SleepUntilParams { deadline_ns: 1 })),
         ] {
-            ring.push(sqe::call(timer, method, method - 1, length));
+            ring.push(sqe::call_timer(timer, method, method - 1, length));
             let found = ring.enter(0, 0).count();
             ring.eq(found, 1, "completes at once");
             ring.expect(0, Status::Ok, "with ok");
@@ -82,7 +82,7 @@ pub fn sleep_quota(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, timer, .. } = *t.env;
     raw(t, &env.io, |ring| {
         let length = ring.put_params(0, &SleepParams { ns: u64::MAX });
-        let call = sqe::call(timer, 1, 0, length);
+        let call = sqe::call_timer(timer, 1, 0, length);
         for round in 0..2 {
             for number in 0..SLEEPS {
                 ring.push(sqe::named(call, number));
@@ -98,7 +98,11 @@ pub fn sleep_quota(t: &mut T<'_, Bench>) -> Outcome {
             ring.expect(round, Status::Cancelled, "a sleep");
             ring.expect(50, Status::Ok, "its cancel");
             let short = ring.put_params(1, &SleepParams { ns: 1000 });
-            ring.ends(sqe::named(sqe::call(timer, 1, 1, short), 7), Status::Ok, "there is room");
+            ring.ends(
+                sqe::named(sqe::call_timer(timer, 1, 1, short), 7),
+                Status::Ok,
+                "there is room",
+            );
             for number in (0..SLEEPS).filter(|&number| number != round) {
                 ring.push(sqe::named(sqe::cancel(number), 50));
                 ring.expect(number, Status::Cancelled, "a sleep");
@@ -129,7 +133,7 @@ pub fn system_info(t: &mut T<'_, Bench>) -> Outcome {
     }
     check!(t, total(&mut client) >= syscalls.map(|count| count + 100), "syscalls are counted");
     raw(t, &env.io, |ring| {
-        let got = ring.ends(sqe::call(info, 0, 0, 0), Status::Ok, "machine");
+        let got = ring.ends(sqe::call_info(info, 0, 0, 0), Status::Ok, "machine");
         ring.check(got.results::<MachineResults>().is_some(), "results of the method");
     })?;
     for cpu in [before.cpus, u32::MAX] {
@@ -143,14 +147,14 @@ pub fn system_info(t: &mut T<'_, Bench>) -> Outcome {
 
 fn mint(ring: &mut Raw<'_>, own: CapSlot, badge: u64) -> Option<CapSlot> {
     let length = ring.put_params(9, &MintFacetParams { badge, interface_id: 0 });
-    let got = ring.one(sqe::call(own, 0, 9, length));
+    let got = ring.one(sqe::call_endpoint(own, 0, 9, length));
     let made: MintFacetResults = got.results()?;
     Some(CapSlot::new(made.facet_index.into(), made.facet_generation))
 }
 
 fn revoke(ring: &mut Raw<'_>, own: CapSlot, badge: u64) -> Option<u32> {
     let length = ring.put_params(9, &RevokeFacetsParams { badge });
-    let got = ring.one(sqe::call(own, 1, 9, length));
+    let got = ring.one(sqe::call_endpoint(own, 1, 9, length));
     got.results().map(|done: RevokeFacetsResults| done.revoked)
 }
 
@@ -221,7 +225,7 @@ pub fn facets(t: &mut T<'_, Bench>) -> Outcome {
         }
         ring.check(count > 40 && count < 64, "as many as there are slots");
         let length = ring.put_params(9, &MintFacetParams { badge: 60, interface_id: 0 });
-        let got = ring.one(sqe::call(own, 0, 9, length));
+        let got = ring.one(sqe::call_endpoint(own, 0, 9, length));
         ring.eq(got.exception(), Some(ExceptionKind::Overloaded), "a full table");
         let found = revoke(ring, own, 60);
         ring.eq(found, Some(count as u32), "those that were made");
@@ -234,7 +238,7 @@ pub fn facets(t: &mut T<'_, Bench>) -> Outcome {
 pub fn load(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, own, first, second, .. } = *t.env;
     let load_is = |ring: &mut Raw<'_>, queued, in_flight| {
-        let got = ring.ends(sqe::call(own, 2, 0, 0), Status::Ok, "load");
+        let got = ring.ends(sqe::call_endpoint(own, 2, 0, 0), Status::Ok, "load");
         let expected = LoadResults { queued, queue_limit: 5, in_flight, in_flight_limit: 3 };
         ring.eq(got.results(), Some(expected), "the endpoint's load");
     };
@@ -316,7 +320,7 @@ pub fn capset(t: &mut T<'_, Bench>) -> Outcome {
     // By name and interface; what was not granted is not there.
     check!(t, env.cap("timer", timer_interface::INTERFACE_ID).is_ok());
     check!(t, env.cap("timer", schema::console::INTERFACE_ID).is_err(), "of another interface");
-    check!(t, env.cap("nothing", 0).is_err());
+    check!(t, env.cap("nothing", test_ring::plain::INTERFACE_ID).is_err());
     let own = [t.env.own, t.env.first, t.env.second, t.env.echo, t.env.timer, t.env.info];
     for (number, slot) in own.iter().enumerate() {
         check!(t, *slot != CapSlot::NONE && !own[..number].contains(slot), "{slot:?}");

@@ -33,7 +33,7 @@ pub fn opcodes(t: &mut T<'_, Bench>) -> Outcome {
 type Field = (&'static str, fn(&mut Sqe));
 
 /// The fields of an SQE.
-const FIELDS: [Field; 12] = [
+const FIELDS: [Field; 14] = [
     ("flags", |sqe| sqe.flags |= 1 << 6),
     ("method", |sqe| sqe.method = 1),
     ("length", |sqe| sqe.length = 1),
@@ -45,7 +45,9 @@ const FIELDS: [Field; 12] = [
     ("transfers", |sqe| sqe.transfers = 1),
     ("buffer", |sqe| sqe.buffer = 1),
     ("result_buffer", |sqe| sqe.result_buffer = 1),
-    ("reserved", |sqe| sqe.reserved[2] = 0x8000),
+    ("result_transfers", |sqe| sqe.result_transfers = 1),
+    ("too many result_transfers", |sqe| sqe.result_transfers = 9),
+    ("interface", |sqe| sqe.interface ^= 1 << 31),
 ];
 
 pub fn reserved_fields(t: &mut T<'_, Bench>) -> Outcome {
@@ -54,12 +56,24 @@ pub fn reserved_fields(t: &mut T<'_, Bench>) -> Outcome {
     let operations: [(Sqe, &[&str]); 9] = [
         (sqe::plain(Opcode::Nop), &[]),
         (sqe::plain(Opcode::Yield), &[]),
-        (sqe::call(own, 2, 0, 0), &["method", "length", "cap", "arg", "transfers", "buffer"]),
-        (sqe::recv(own), &["cap"]),
+        (
+            sqe::call_endpoint(own, 2, 0, 0),
+            &[
+                "method",
+                "length",
+                "cap",
+                "arg",
+                "transfers",
+                "buffer",
+                "interface",
+                "result_transfers",
+            ],
+        ),
+        (sqe::recv(own), &["cap", "result_transfers"]),
         (sqe::answer(0, 0, 0), &["length", "arg", "transfers", "buffer"]),
         (
             sqe::then_recv(sqe::answer(0, 0, 0), own),
-            &["length", "cap", "arg", "transfers", "buffer"],
+            &["length", "cap", "arg", "transfers", "buffer", "result_transfers"],
         ),
         (sqe::release(CapSlot::NONE), &["cap"]),
         (sqe::cancel(0), &["arg"]),
@@ -100,9 +114,13 @@ pub fn malformed(t: &mut T<'_, Bench>) -> Outcome {
         ("call on a stale slot", sqe::call(stale, 0, 0, 0), Status::Disconnected),
         ("call on no slot", sqe::call(CapSlot::NONE, 0, 0, 0), Status::Disconnected),
         ("call past the table", sqe::call(nowhere, 0, 0, 0), Status::Disconnected),
-        ("call on a park space", sqe::call(park, 0, 0, 0), Status::Unimplemented),
-        ("method that is not there", sqe::call(timer, 99, 0, 0), Status::Unimplemented),
-        ("parameters of a wrong form", sqe::call(timer, 1, 0, 8), Status::InvalidArgument),
+        (
+            "call on a park space",
+            sqe::call_a(schema::park_space::INTERFACE_TAG, park, 0, 0, 0),
+            Status::Unimplemented,
+        ),
+        ("method that is not there", sqe::call_timer(timer, 99, 0, 0), Status::Unimplemented),
+        ("parameters of a wrong form", sqe::call_timer(timer, 1, 0, 8), Status::InvalidArgument),
         ("inline slot past the last", sqe::call(first, 0, SQ as u16, 0), Status::InvalidArgument),
         ("too much for a slot", sqe::call(first, 0, 0, 129), Status::ParamsTooLarge),
         ("length of 32 bits", sqe::call(first, 0, 0, u32::MAX), Status::ParamsTooLarge),

@@ -282,7 +282,7 @@ pub fn object_buffers(t: &mut T<'_, Bench>) -> Outcome {
     let Bench { env, info, console, timer, .. } = *t.env;
     let (out, into) = (address(&OUT), address(&IN));
     raw(t, &env.io, |ring| {
-        let machine = sqe::call(info, 0, 0, 0);
+        let machine = sqe::call_info(info, 0, 0, 0);
         let inline = ring.ends(machine, Status::Ok, "inline");
         let got = ring.ends(sqe::to_memory(machine, into + 3, 512), Status::Ok, "into memory");
         ring.eq((got.cqe.length, got.cqe.flags), (inline.cqe.length, 1), "length, where");
@@ -295,20 +295,21 @@ pub fn object_buffers(t: &mut T<'_, Bench>) -> Outcome {
         // An exception would have to fit as well.
         let exact = sqe::to_memory(machine, into, INLINE_BYTES as u32);
         ring.ends(exact, Status::Ok, "room for an inline slot");
-        let counters = sqe::call(info, 1, 0, 0);
+        let counters = sqe::call_info(info, 1, 0, 0);
         ring.ends(counters, Status::ResultTooLarge, "more than an inline slot takes");
         for bad in UNREADABLE {
             let call = sqe::to_memory(machine, bad, 512);
             ring.ends(call, Status::BadAddress, "results of the kernel's");
-            let call = sqe::from_memory(sqe::call(console, 0, 0, 0), bad, 64);
+            let call = sqe::from_memory(sqe::call_console(console, 0, 0, 0), bad, 64);
             ring.ends(call, Status::BadAddress, "parameters for the kernel");
         }
         // A whole 64 KiB of parameters is read and understood as what it is.
         fill(&OUT, 0);
         let length = ring.put_params(0, &WriteParams { bytes: b"" });
-        let got = ring.ends(sqe::call(console, 0, 0, length), Status::Ok, "nothing to write");
+        let got =
+            ring.ends(sqe::call_console(console, 0, 0, length), Status::Ok, "nothing to write");
         ring.eq(got.results().map(|r: schema::console::WriteResults| r.written), Some(0), "none");
-        let call = sqe::from_memory(sqe::call(timer, 0, 0, 0), out, 65_536);
+        let call = sqe::from_memory(sqe::call_timer(timer, 0, 0, 0), out, 65_536);
         ring.one(call);
         // The ring block itself is as good a place as any.
         let block = sqe::to_memory(machine, RING_VADDR + 0x2200, 128);

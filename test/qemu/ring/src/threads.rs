@@ -32,7 +32,7 @@ pub fn cancel_join(t: &mut T<'_, Bench>) -> Outcome {
     let handle = thread.handle();
     raw(t, &env.io, |ring| {
         for _ in 0..3 {
-            ring.push(sqe::named(sqe::call(handle, 0, 0, 0), 1));
+            ring.push(sqe::named(sqe::call_handle(handle, 0, 0, 0), 1));
             ring.push(sqe::named(sqe::cancel(1), 2));
             ring.dispatch();
             ring.expect(1, Status::Cancelled, "a join");
@@ -78,7 +78,7 @@ pub fn one_park(t: &mut T<'_, Bench>) -> Outcome {
 
 /// Calls the endpoint of its own process; the exit code is what was wrong.
 fn caller(env: &Env) -> i64 {
-    let Ok(first) = env.cap("first", 0) else { return -1 };
+    let Ok(first) = env.cap("first", test_ring::plain::INTERFACE_ID) else { return -1 };
     let log = borrow(&env.io, |ring| {
         for number in 0..20 {
             ring.put(0, &[number]);

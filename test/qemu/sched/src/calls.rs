@@ -1,6 +1,7 @@
 //! Calls between CPUs: a caller that waits brings its server along.
 
 use capos_rt::caller::call;
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_bare::program::Program;
 use test_kit::{Outcome, T, check, require_ok, require_some};
 
@@ -19,11 +20,11 @@ fn hand_overs(program: &Program) -> u64 {
 /// A client and a server that start on different CPUs end up on one: each call is handed over, and so
 /// is each answer, but for the first few.
 pub fn a_waiting_caller_brings_its_server(t: &mut Test<'_>) -> Outcome {
-    let server = require_ok!(t, t.env.env.cap("other", 0));
+    let server = require_ok!(t, t.env.env.cap("other", plain_schema::plain::INTERFACE_ID));
     // It computes until a moment that has passed, so it answers at once.
     let before = hand_overs(t.env);
     for _ in 0..CALLS {
-        let pending = require_ok!(t, t.env.io().submit(call(server, 0, 24), &[0, 0, 0]));
+        let pending = require_ok!(t, t.env.io().submit(call(server, PLAIN, 0, 24), &[0, 0, 0]));
         require_some!(t, hog::answer(t.env, pending));
     }
     let taken = hand_overs(t.env) - before;

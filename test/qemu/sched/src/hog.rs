@@ -5,6 +5,7 @@ use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::{Env, Error, Pending, now_ns};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use test_bare::program::{Program, work};
 use test_bare::raw::Child;
 
@@ -116,7 +117,7 @@ pub fn ask(
     until_ns: u64,
 ) -> Result<Pending, Status> {
     let gives_way = GIVES_WAY.load(Ordering::Relaxed).into();
-    program.io().submit(call(hog, 0, 24), &[from_ns, until_ns, gives_way])
+    program.io().submit(call(hog, PLAIN, 0, 24), &[from_ns, until_ns, gives_way])
 }
 
 /// What a hog process answered: what it ran and the longest it waited.

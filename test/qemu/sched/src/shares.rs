@@ -85,7 +85,7 @@ fn compete(t: &mut Test<'_>, names: [&'static str; 2]) -> Result<[u64; 2], test_
     let from = now_ns() + 2_000_000;
     let mut pending = [None, None];
     for (pending, name) in pending.iter_mut().zip(names) {
-        let Ok(slot) = t.env.env.cap(name, 0) else {
+        let Ok(slot) = t.env.env.cap(name, plain_schema::plain::INTERFACE_ID) else {
             return Err(t.fail(format_args!("no {name}")).unwrap_err());
         };
         *pending = hog::ask(t.env, slot, from, from + period).ok();

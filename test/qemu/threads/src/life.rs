@@ -1,12 +1,12 @@
 //! Create, exit, join, detach.
 
 use abi_types::{CapSlot, ExceptionKind, NEVER, Status};
-use capos_rt::caller::call;
+use capos_rt::caller::call_of;
 use capos_rt::io::status_of;
 use capos_rt::park::{park, unpark};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use schema::thread_handle;
-use schema_wire::{CallError, Method};
+use schema_wire::CallError;
 use test_bare::program::{Program, cancel_sqe, is_exception};
 use test_bare::raw::Child;
 use test_kit::{Outcome, T, check, check_eq, require_eq, require_ok};
@@ -78,7 +78,7 @@ pub fn live_target_blocks(t: &mut Test<'_>) -> Outcome {
     let handle = require_ok!(t, t.env.spawn(0, at_gate, 42));
     until_reached(t.env, 1);
     let io = t.env.io();
-    let sqe = call(handle, thread_handle::methods::Join::ORDINAL, 0);
+    let sqe = call_of::<thread_handle::methods::Join>(handle, 0);
     let join = require_ok!(t, io.submit(sqe, &[]));
     io.flush();
     t.env.sleep(1_000_000);
@@ -123,7 +123,7 @@ pub fn second_waiter(t: &mut Test<'_>) -> Outcome {
     HANDLE.store(0, Ordering::Relaxed);
     let target = require_ok!(t, t.env.spawn(0, at_gate, 5));
     let io = t.env.io();
-    let sqe = call(target, thread_handle::methods::Join::ORDINAL, 0);
+    let sqe = call_of::<thread_handle::methods::Join>(target, 0);
     let first = require_ok!(t, io.submit(sqe, &[]));
     io.flush();
     HANDLE.store(target.to_bits(), Ordering::Release);
@@ -193,7 +193,7 @@ pub fn cancelled_join(t: &mut Test<'_>) -> Outcome {
     // By hand: CANCEL names the user data.
     const JOIN: u64 = 1 << 63 | 1;
     const CANCEL: u64 = 1 << 63 | 2;
-    let mut sqe = call(handle, thread_handle::methods::Join::ORDINAL, 0);
+    let mut sqe = call_of::<thread_handle::methods::Join>(handle, 0);
     sqe.user_data = JOIN;
     let mut cancel = cancel_sqe(JOIN);
     cancel.user_data = CANCEL;

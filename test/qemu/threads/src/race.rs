@@ -4,7 +4,7 @@ use abi_types::{CapSlot, ExceptionKind};
 use capos_rt::Io;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use schema::thread_handle;
-use schema_wire::{CallError, Method};
+use schema_wire::CallError;
 use test_bare::program::{Program, is_exception};
 use test_bare::raw::{By, Child, Raw, Run};
 use test_kit::{Outcome, T, check, check_eq, require_eq, require_ok};
@@ -98,7 +98,7 @@ fn exit_code(io: &Io, handle: CapSlot) -> Result<Option<i64>, CallError> {
 /// Joins, gives the handle back while the join waits, and takes the code all the same.
 fn join_without_handle(io: &Io, handle: CapSlot) -> Option<i64> {
     let join = io
-        .submit(capos_rt::caller::call(handle, thread_handle::methods::Join::ORDINAL, 0), &[])
+        .submit(capos_rt::caller::call_of::<thread_handle::methods::Join>(handle, 0), &[])
         .ok()?;
     io.release(handle).ok()?;
     let mut words = [0; 16];

@@ -3,4 +3,4 @@
 
 using Boot = import "/schema/manifest.capnp";
 
-const manifest :Boot.Manifest = (processes = [(name = "a", binary = "a.elf", grants = [(name = "x", endpoint = (name = "e"))]), (name = "b", binary = "a.elf", grants = [(name = "x", endpoint = (name = "e"))])]);
+const manifest :Boot.Manifest = (processes = [(name = "a", binary = "a.elf", grants = [(name = "x", endpoint = (name = "e", interfaceId = 0xa3f1c2d4e5b60718))]), (name = "b", binary = "a.elf", grants = [(name = "x", endpoint = (name = "e", interfaceId = 0xa3f1c2d4e5b60718))])]);

@@ -7,11 +7,11 @@ use core::cell::Cell;
 use core::ptr;
 
 use abi_ring::INLINE_WORDS;
-use abi_types::{CapSlot, Cqe, NEVER, Sqe, Status};
+use abi_types::{Cqe, NEVER, Sqe, Status};
 use capos_rt::caller::Exchange;
 use capos_rt::park::park_sqe;
 use capos_rt::{Env, thread as threads};
-use schema_wire::{Encode, Reply, Transfer, Transport};
+use schema_wire::{Callee, Encode, Reply, Transfer, Transport};
 
 use super::port::Port;
 use super::space;
@@ -113,11 +113,10 @@ pub struct Calls<const WORDS: usize>(pub Exchange<WORDS>);
 impl<const WORDS: usize> Transport for Calls<WORDS> {
     fn call<P: Encode>(
         &mut self,
-        target: CapSlot,
-        method: u16,
+        callee: Callee,
         params: &P,
         transfers: &[Transfer],
     ) -> Result<Reply<'_>, Status> {
-        self.0.call(run, target, method, params, transfers)
+        self.0.call(run, callee, params, transfers)
     }
 }
