@@ -89,12 +89,12 @@ fn park(bench: &Bench) {
         let mut bucket = Bucket::new(0);
         for who in 0..threads {
             let key = Key::private(1, u64::from(who) * 4);
-            let _ = bucket.park(&waiters, who, key, None, 0, || Ok::<_, ()>(true)).unwrap();
+            let _ = bucket.park(&waiters, who, key, None, 0, |_| Ok::<_, ()>(true)).unwrap();
         }
         let key = Key::private(2, 0);
         bench.run(&format!("park: park and unpark beside {threads} in the bucket"), |_| {
             let _ = black_box(
-                bucket.park(&waiters, threads, key, None, 0, || Ok::<_, ()>(true)).unwrap(),
+                bucket.park(&waiters, threads, key, None, 0, |_| Ok::<_, ()>(true)).unwrap(),
             );
             let _ = black_box(bucket.unpark(&waiters, key, 1, |woken| _ = black_box(woken)));
         });
