@@ -233,7 +233,7 @@ pub(crate) unsafe fn unmap_kernel(virt: VirtAddr, pages: u64, each: impl FnMut(F
     let mut each = each;
     let root = ROOT.lock();
     if let Some(root) = *root {
-        let done = tree::unmap(&mut Store, root, virt, pages, |frame, _| each(frame));
+        let done = tree::unmap(&mut Store, root, virt, pages, |frame, _, _| each(frame));
         debug_assert!(done.is_ok(), "unmapped what was not mapped: {done:?}");
     }
     for page in 0..pages {

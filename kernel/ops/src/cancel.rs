@@ -44,5 +44,7 @@ pub fn claim<M: Machine>(m: M, thread: &'static M::Thread, party: Party, target:
         }
         Target::Park => park::give_up(m, thread),
         Target::Join { .. } | Target::Read => m.claim(party, target),
+        // What has begun is completed by whoever ends it, soon.
+        Target::Memory => false,
     }
 }

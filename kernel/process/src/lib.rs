@@ -9,7 +9,7 @@
 //! * `thread.rs`, `process.rs`: the records. `records.rs`: the tables of them. `remains.rs`: what waits to be
 //!   taken apart. `machine.rs`: what a machine owes.
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
-//!   threads and processes, and the reaper.
+//!   threads and processes, and the reaper. `memory.rs`: changes of an address space.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
@@ -17,6 +17,7 @@ extern crate alloc;
 pub mod end;
 pub mod join;
 pub mod machine;
+pub mod memory;
 pub mod process;
 pub mod records;
 pub mod remains;

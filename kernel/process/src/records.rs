@@ -5,7 +5,7 @@
 //! used.
 
 use crate::process::{NewProcess, Process};
-use crate::remains::Remains;
+use crate::remains::{Changes, Remains};
 use crate::thread::Thread;
 use abi_sync::atomic::{AtomicU64, Ordering};
 use abi_sync::{AtomicRef, OnceSlice, const_fn};
@@ -19,6 +19,8 @@ pub struct Records<M: Objects> {
     processes: OnceSlice<Process<M>>,
     /// What waits to be taken apart.
     pub remains: Remains,
+    /// Changes of address spaces that wait for other CPUs.
+    pub(crate) changes: TicketLock<Changes<M>>,
     /// The thread that takes it apart.
     pub(crate) reaper: AtomicRef<Thread<M>>,
     /// The first free thread record.
@@ -35,6 +37,7 @@ impl<M: Objects> Records<M> {
                 threads: OnceSlice::new(),
                 processes: OnceSlice::new(),
                 remains: Remains::new(),
+                changes: TicketLock::with_class(LockClass::Changes, Changes::new()),
                 reaper: AtomicRef::new(),
                 free: TicketLock::with_class(LockClass::Global, 0),
                 next_identity: AtomicU64::new(1),

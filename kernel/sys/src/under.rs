@@ -100,7 +100,11 @@ impl Machine for Kernel {
         apic::send_ipi(to.own.machine.apic_id());
     }
 
-    fn serve(self, here: &Here, _: Requests) {
+    fn serve(self, here: &Here, requests: Requests) {
+        // The interrupt has done it, but for a request that came after and found another one pending.
+        if requests.contains(Requests::TLB) {
+            kernel_arch::paging::flush_if_requested();
+        }
         if here.current().is_none() {
             here.own().machine.run_job();
         }
@@ -328,9 +332,11 @@ impl kernel_ops::Machine for Kernel {
         match target {
             Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
             Target::Read => console::give_up(party),
-            Target::Call { .. } | Target::Recv { .. } | Target::Sleep | Target::Park => {
-                system::defect("an operation of the rings waits for an object")
-            }
+            Target::Call { .. }
+            | Target::Recv { .. }
+            | Target::Sleep
+            | Target::Park
+            | Target::Memory => system::defect("an operation of the rings waits for an object"),
         }
     }
 }

@@ -177,7 +177,10 @@ impl Machine for Host {
         to.own.is_interrupted.store(true, SeqCst);
     }
 
-    fn serve(self, _: &Here<Self>, _: Requests) {
+    fn serve(self, _: &Here<Self>, requests: Requests) {
+        if requests.contains(Requests::TLB) {
+            self.0.flushes.answer();
+        }
         end::wake_reaper(self);
     }
 

@@ -1,7 +1,12 @@
 //! A process's memory: pages that a test maps, and rings.
 
 use abi_ring_testing::PlainMemory;
-use kernel_ops::machine::{NotMapped, Space};
+use abi_sync::atomic::{AtomicU64, Ordering::SeqCst};
+use core_fallible::OutOfMemory;
+use core_tlb::{CpuSet, Resident, Residents, Shootdown, Token};
+use core_vm::{Access, PageRange};
+use kernel_ops::machine::{NotMapped, Space, Taken};
+use smp_ring_testing::cpu_here;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -11,11 +16,72 @@ const PAGE: u64 = 4096;
 pub struct HostSpace<R = &'static PlainMemory> {
     pages: Mutex<BTreeMap<u64, Page>>,
     rings: Mutex<BTreeMap<u64, R>>,
+    /// Pages that can still be mapped by the kernel.
+    left: Mutex<u64>,
+    /// The machine's flushes; without any, no CPU remembers anything.
+    flushes: Option<&'static Flushes>,
 }
 
 impl<R> Default for HostSpace<R> {
     fn default() -> Self {
-        Self { pages: Mutex::default(), rings: Mutex::default() }
+        Self {
+            pages: Mutex::default(),
+            rings: Mutex::default(),
+            left: Mutex::new(u64::MAX),
+            flushes: None,
+        }
+    }
+}
+
+/// CPUs that can be told apart.
+const CPUS: usize = 8;
+
+/// The flushes of a machine whose CPUs all have every space loaded.
+pub struct Flushes {
+    shootdown: Shootdown<CPUS>,
+    residents: Residents,
+    /// Pages that were taken out, and that other CPUs may remember.
+    pub(crate) waiting: AtomicU64,
+}
+
+impl Flushes {
+    /// Nothing asked, of so many CPUs.
+    pub fn new(cpus: usize) -> Self {
+        let residents = Residents::new();
+        (0..cpus).for_each(|cpu| residents.enter(Resident::of(cpu)));
+        Self { shootdown: Shootdown::new(64), residents, waiting: AtomicU64::new(0) }
+    }
+
+    /// This CPU forgets what it was asked to.
+    pub fn answer(&self) {
+        self.shootdown.drain(cpu_here(), || {});
+    }
+}
+
+/// Pages that were taken out.
+pub struct HostTaken {
+    flush: Option<(&'static Flushes, Token, CpuSet)>,
+    pages: u64,
+}
+
+impl Taken for HostTaken {
+    fn interrupt(&self) -> CpuSet {
+        self.flush.as_ref().map_or(CpuSet::NONE, |(_, _, interrupt)| *interrupt)
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.flush.as_ref().is_none_or(|(flushes, token, _)| token.is_done(&flushes.shootdown))
+    }
+
+    fn release(self) -> Result<(), Self> {
+        let Self { flush: Some((flushes, token, interrupt)), pages } = self else { return Ok(()) };
+        match token.finish(&flushes.shootdown) {
+            Ok(()) => {
+                flushes.waiting.fetch_sub(pages, SeqCst);
+                Ok(())
+            }
+            Err(token) => Err(Self { flush: Some((flushes, token, interrupt)), pages }),
+        }
     }
 }
 
@@ -25,6 +91,30 @@ struct Page {
 }
 
 impl<R: Copy + Send + 'static> HostSpace<R> {
+    /// Memory of a machine whose CPUs remember what was mapped.
+    pub fn with_flushes(flushes: &'static Flushes) -> Self {
+        Self { flushes: Some(flushes), ..Self::default() }
+    }
+
+    /// The kernel can map so many pages more.
+    pub fn leave(&self, pages: u64) {
+        *self.left.lock().unwrap() = pages;
+    }
+
+    /// Pages that are mapped.
+    pub fn mapped(&self) -> Vec<u64> {
+        self.pages.lock().unwrap().keys().copied().collect()
+    }
+
+    /// Asks the other CPUs to forget pages.
+    fn take_away(&self, pages: u64) -> Option<HostTaken> {
+        let Some(flushes) = self.flushes else { return Some(HostTaken { flush: None, pages }) };
+        let permit = flushes.shootdown.begin().ok()?;
+        flushes.waiting.fetch_add(pages, SeqCst);
+        let posted = permit.post(&flushes.residents, cpu_here());
+        Some(HostTaken { flush: Some((flushes, posted.token, posted.interrupt)), pages })
+    }
+
     /// Maps pages of zeros.
     pub fn map(&self, start: u64, pages: u64, is_writable: bool) {
         let mut map = self.pages.lock().unwrap();
@@ -114,7 +204,36 @@ impl<R: Copy + Send + 'static> Space for HostSpace<R> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn has_word(&self, address: u64) -> Result<(), NotMapped> {
-        self.load_u32(address).map(|_| ())
+    type Taken = HostTaken;
+
+    fn map_new(&self, range: PageRange, access: Access) -> Result<(), OutOfMemory> {
+        let mut left = self.left.lock().unwrap();
+        *left = left.checked_sub(range.pages()).ok_or(OutOfMemory)?;
+        drop(left);
+        for page in range.first()..range.end() {
+            assert!(!self.pages.lock().unwrap().contains_key(&page), "{page:#x} is mapped twice");
+        }
+        self.map(range.address(), range.pages(), access == Access::Write);
+        Ok(())
+    }
+
+    fn unmap(&self, range: PageRange) -> Option<HostTaken> {
+        let taken = self.take_away(range.pages())?;
+        for page in range.first()..range.end() {
+            let gone = self.pages.lock().unwrap().remove(&page);
+            assert!(gone.is_some(), "{page:#x} is not mapped");
+        }
+        let mut left = self.left.lock().unwrap();
+        *left = left.saturating_add(range.pages());
+        Some(taken)
+    }
+
+    fn protect(&self, range: PageRange, access: Access) -> Option<HostTaken> {
+        let taken = self.take_away(0)?;
+        for page in range.first()..range.end() {
+            let mut pages = self.pages.lock().unwrap();
+            pages.get_mut(&page).expect("mapped").is_writable = access == Access::Write;
+        }
+        Some(taken)
     }
 }

@@ -3,7 +3,7 @@
 use crate::latch::Latch;
 use crate::machine::{Host, NOT_ARMED, Own, UserStart};
 use crate::objects::HostObject;
-use crate::space::HostSpace;
+use crate::space::{Flushes, HostSpace};
 use crate::user::User;
 use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use abi_types::CapSlot;
@@ -139,6 +139,7 @@ pub struct World {
     pub(crate) records: Records<Host>,
     pub(crate) tables: Tables,
     pub(crate) clock: AtomicU64,
+    pub(crate) flushes: Flushes,
     bodies: Vec<Body>,
     caps: Mutex<Vec<(u32, &'static str, CapSlot)>>,
     ends: Mutex<Vec<(String, i64)>>,
@@ -173,6 +174,7 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
             has_fast_path: config.fast_path,
         },
         clock: AtomicU64::new(1),
+        flushes: Flushes::new(config.cpus),
         bodies,
         caps: Mutex::default(),
         ends: Mutex::default(),
@@ -186,7 +188,9 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
     }));
     let count = config.threads;
     let threads = leaked((0..count).map(|n| Thread::new(n, count, id(0), HostContext::new())));
-    let records = leaked((0..8).map(|_| kernel_process::Process::new(HostSpace::default())));
+    let records = leaked(
+        (0..8).map(|_| kernel_process::Process::new(HostSpace::with_flushes(&world.flushes))),
+    );
     assert!(world.records.fill(threads, records));
     let m = Host(world);
     let mut boot = Some(processes);

@@ -1,8 +1,8 @@
 //! User address spaces: page tables of their own over the kernel's half, which all share.
 //!
 //! An [`AddressSpace`] lies in memory that is never given back; tables and pages come and go with
-//! [`create`](AddressSpace::create) and [`destroy`](AddressSpace::destroy). Every frame mapped in it is
-//! its own, but for the time page, which is one for all. No page is writable and executable.
+//! [`create`](AddressSpace::create) and [`destroy`](AddressSpace::destroy). A frame mapped in it is its own
+//! unless the entry says that it is shared: the time page, which is one for all, and memory objects. No page is writable and executable.
 //!
 //! Contract:
 //! - an error leaves tables and frames as they were;
@@ -11,19 +11,20 @@
 //!   can have a translation of them;
 //! - the space is taken apart only once no context is made for it, so no CPU has it loaded.
 //!
-//! * [`copy`]: reading and writing user memory. [`detached`]: what was unmapped.
+//! * [`copy`]: reading and writing user memory. [`enter`]: what is mapped. [`detached`]: what was unmapped.
 //! * [`pinned`]: ring blocks, which the kernel reaches without a walk.
 
 mod copy;
 mod detached;
+mod enter;
 mod pinned;
 
 pub use copy::{MAX_COPY_BYTES, NotMapped};
-use detached::Keeping;
 pub use detached::{Detached, MAX_PAGES};
+pub use enter::NewPages;
 pub use pinned::{PinnedBlock, PinnedRing};
 
-use crate::frames::{self, OwnedFrames};
+use crate::frames::OwnedFrames;
 use crate::tables::{self, Store};
 use crate::{OutOfMemory, time_page};
 use abi_types::place::USER_END;
@@ -31,10 +32,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
 use core_paging::entry::Meaning;
-use core_paging::{
-    Access, Caching, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError,
-    tree,
-};
+use core_paging::{Access, Caching, Entry, Level, MapError, Rights, TableStore, UnmapError};
 use kernel_arch::paging::Space;
 use smp_lock::{LockClass, TicketLock};
 
@@ -85,6 +83,8 @@ pub enum SpaceError {
     Occupied,
     /// No frames.
     OutOfMemory,
+    /// More flushes are not over than may be.
+    TooManyFlushes,
 }
 
 impl From<OutOfMemory> for SpaceError {
@@ -191,23 +191,9 @@ impl AddressSpace {
         if pages > MAX_PAGES {
             return Err(SpaceError::BadRange);
         }
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let mut store = Keeping::new();
-        for page in 0..pages {
-            let mut one = || {
-                let mut new = frames::allocate(Order::FRAME)?;
-                new.zero();
-                let virt = virt.checked_add(page * PAGE_SIZE).ok_or(SpaceError::BadRange)?;
-                map_frames(&mut store, root, virt, new.frame(), 1, access)?;
-                new.leak();
-                Ok(())
-            };
-            if let Err(error) = one() {
-                self.undo(lock, store, virt, page);
-                return Err(error);
-            }
-        }
+        let mut new = NewPages::new(pages as usize)?;
+        let frame_of = |_| new.pop().unwrap_or_default();
+        self.enter(virt, pages, Rights::user(access), frame_of)?;
         Ok(())
     }
 
@@ -226,31 +212,9 @@ impl AddressSpace {
     /// Maps a frame that is no address space's own, for reading.
     fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
         let virt = Self::check_range(at, 1)?;
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let mut store = Keeping::new();
-        let rights = Rights { caching, ..Rights::user(Access::Read) };
-        let request = Request { virt, frame, pages: 1, rights, sizes: PageSizes::SMALL };
-        let done = tree::map(&mut store, root, request).map_err(SpaceError::from);
-        if done.is_err() {
-            self.undo(lock, store, virt, 0);
-        }
-        done
-    }
-
-    /// Gives mapped pages another kind of access. Translations of the old kind are forgotten when
-    /// the flush that is returned is done.
-    pub fn protect(
-        &self,
-        start: u64,
-        pages: u64,
-        access: Access,
-    ) -> Result<kernel_arch::paging::FlushRequest, SpaceError> {
-        let virt = Self::check_range(start, pages)?;
-        let root = self.root.lock();
-        let root = root.in_use().ok_or(SpaceError::Absent)?;
-        tree::protect(&mut Store, root, virt, pages, access)?;
-        Ok(self.machine.request_flush())
+        let rights = Rights { caching, shared: true, ..Rights::user(Access::Read) };
+        self.enter(virt, 1, rights, |_| frame)?;
+        Ok(())
     }
 
     /// Takes the space apart, about `max_frames` frames at a time: what was freed, and whether that
@@ -284,19 +248,6 @@ impl Default for AddressSpace {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn map_frames(
-    store: &mut Keeping,
-    root: Frame,
-    virt: VirtAddr,
-    frame: Frame,
-    pages: u64,
-    access: Access,
-) -> Result<(), SpaceError> {
-    let request =
-        Request { virt, frame, pages, rights: Rights::user(access), sizes: PageSizes::SMALL };
-    Ok(tree::map(store, root, request)?)
 }
 
 /// Entries of tables that are looked at in about the time that freeing a frame takes.
@@ -347,7 +298,7 @@ fn free_below(
                     return false;
                 }
             }
-            (Meaning::Page(frame, _), _) if !time_page::is(frame) => {
+            (Meaning::Page(frame, rights), _) if !rights.shared => {
                 *budget -= 1;
                 freed.pages += 1;
                 // SAFETY: leaked to this space when it was mapped; no CPU uses the tables that led

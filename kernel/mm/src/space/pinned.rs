@@ -4,8 +4,7 @@
 //! direct map without a walk. Its frames belong to the space and go with it; as long as a
 //! [`PinnedBlock`] is there, the space stays.
 
-use super::detached::Keeping;
-use super::{AddressSpace, SpaceError, map_frames};
+use super::{AddressSpace, SpaceError};
 use crate::frames::{self, OwnedFrames};
 use abi_ring::Memory;
 use abi_sync::BlockMemory;
@@ -14,7 +13,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, PAGE_SIZE};
 use core_frames::Order;
-use core_paging::Access;
+use core_paging::{Access, Rights};
 use kernel_arch::paging;
 
 /// The kernel's hold on a block.
@@ -33,15 +32,10 @@ impl AddressSpace {
         let order = Order::for_frames(pages).ok_or(SpaceError::BadRange)?;
         let mut block = frames::allocate(order)?;
         block.zero_first(pages);
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let mut store = Keeping::new();
-        if let Err(error) = map_frames(&mut store, root, virt, block.frame(), pages, Access::Write)
-        {
-            // The block is freed after every CPU has forgotten what was mapped of it.
-            self.undo(lock, store, virt, 0);
-            return Err(error);
-        }
+        let (first, rights) = (block.frame(), Rights::user(Access::Write));
+        // The order of a block bounds its frames far below where adding would overflow.
+        let frame_of = |n| first.checked_add(n).unwrap_or_default();
+        self.enter(virt, pages, rights, frame_of)?;
         let total = block.count();
         let frame = block.leak();
         free_frames(frame, pages..total);

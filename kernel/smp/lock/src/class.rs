@@ -41,12 +41,18 @@ pub enum LockClass {
     Table,
     /// What the threads of a process share: their count, its limits, its rings.
     Members,
+    /// What the pages of a process are used for.
+    Regions,
+    /// Memory objects, and who holds and maps them.
+    Memories,
     /// Who waits for a thread's end, and who may.
     Lifecycle,
     /// A CPU's run queue. Never two at once.
     Queue,
     /// The threads that wait for the reaper: a queue hands over those it finds dead.
     Reaper,
+    /// Changes of address spaces that wait for other CPUs.
+    Changes,
     /// A ring's completion queue.
     Cq,
     /// The deadlines that are armed on a CPU.
@@ -77,7 +83,7 @@ pub enum LockClass {
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 25] = [
+    pub const ORDERED: [Self; 28] = [
         Self::Global,
         Self::Keyboard,
         Self::Console,
@@ -88,9 +94,12 @@ impl LockClass {
         Self::Context,
         Self::Table,
         Self::Members,
+        Self::Regions,
+        Self::Memories,
         Self::Lifecycle,
         Self::Queue,
         Self::Reaper,
+        Self::Changes,
         Self::Cq,
         Self::Deadlines,
         Self::TimerPool,

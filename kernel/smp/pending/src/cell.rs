@@ -31,6 +31,8 @@ pub enum Target {
     Park,
     /// Input of the console.
     Read,
+    /// A change of the address space that other CPUs have to hear of: it takes place whatever happens.
+    Memory,
 }
 
 /// What an operation asked for, but for the right to its completion.
@@ -75,6 +77,7 @@ const SLEEP: u64 = 2;
 const JOIN: u64 = 3;
 const PARK: u64 = 4;
 const READ: u64 = 5;
+const MEMORY: u64 = 6;
 const KIND_SHIFT: u32 = 24;
 
 const METHOD_SHIFT: u32 = 0;
@@ -200,6 +203,7 @@ impl Cell {
             Target::Join { thread } => (JOIN << KIND_SHIFT, thread),
             Target::Park => (PARK << KIND_SHIFT, 0),
             Target::Read => (READ << KIND_SHIFT, 0),
+            Target::Memory => (MEMORY << KIND_SHIFT, 0),
         };
         self.target.store(word, Relaxed);
         self.key.store(key, Relaxed);
@@ -216,7 +220,8 @@ impl Cell {
             SLEEP => Target::Sleep,
             JOIN => Target::Join { thread: key },
             PARK => Target::Park,
-            _ => Target::Read,
+            READ => Target::Read,
+            _ => Target::Memory,
         }
     }
 }

@@ -75,6 +75,7 @@ fn a_cell_knows_what_it_waits_for() {
         Target::Join { thread: 1 << 63 },
         Target::Park,
         Target::Read,
+        Target::Memory,
     ] {
         cell.set_target(target);
         assert_eq!(cell.target(), target);

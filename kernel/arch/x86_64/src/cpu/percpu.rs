@@ -78,8 +78,6 @@ pub struct PerCpu {
     state: AtomicU8,
     /// Work another CPU asked for, a `fn()`; null when there is none.
     pub(crate) job: AtomicPtr<()>,
-    /// Up to which request translations were forgotten, see `paging::Space`.
-    pub(crate) flushed: AtomicU64,
     /// How many spurious interrupts there were.
     pub(crate) spurious: AtomicU64,
     identity: Once<Identity>,
@@ -112,7 +110,7 @@ impl PerCpu {
             user_stack: AtomicU64::new(0),
             current: AtomicPtr::new(core::ptr::null_mut()),
             space: AtomicPtr::new(core::ptr::null_mut()),
-            resident: Resident::of(index),
+            resident: Resident::of(index as usize),
             stack_top: AtomicU64::new(stack_top),
             timer: OneShotTimer::new(),
             random: OwnGenerator::new(),
@@ -122,7 +120,6 @@ impl PerCpu {
             apic_id: AtomicU32::new(apic_id),
             state: AtomicU8::new(CpuState::Absent as u8),
             job: AtomicPtr::new(core::ptr::null_mut()),
-            flushed: AtomicU64::new(0),
             spurious: AtomicU64::new(0),
             identity: Once::new(),
             descriptors: UnsafeCell::new(Descriptors::new()),
