@@ -13,17 +13,19 @@ use alloc::vec::Vec;
 use core::fmt;
 use core_address::PAGE_SIZE;
 use core_cap::{Cap, Grant, Slot, Table};
-use core_elf::{Image, Tls};
+use core_elf::{Guards, Image, Tls};
 use core_endpoint::{EndpointKey, Limits};
 use core_manifest::{GrantKind, Manifest, Name, Profile};
 use core_paging::Access;
 use core_sched_policy::Weight;
+use core_vm::{PageRange, VmError};
 use kernel_arch::context::UserStart;
 use kernel_arch::log;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_push};
 use kernel_mm::space::{MAX_PAGES, SpaceError};
 use kernel_ops::capability::{CapTable, FacetOf};
+use kernel_ops::map::MapError;
 use kernel_ops::service::Service;
 use kernel_process::NewProcess;
 use kernel_process::process::SpawnError;
@@ -169,6 +171,9 @@ fn grant(
                 (Cap::new(Object::Other(KernelObject::ThreadControl)), None)
             }
             GrantKind::ParkSpace => (Cap::new(Object::ParkSpace), None),
+            GrantKind::VirtualMemory => {
+                (Cap::new(Object::Other(KernelObject::VirtualMemory)), None)
+            }
             GrantKind::Endpoint { .. } => {
                 let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
                 let of = FacetOf { process: made.process.key(), endpoint };
@@ -244,6 +249,7 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
             process.ops.space.fill(at, bytes).map_err(absent)?;
         }
     }
+    reserve_guards(process, image.guards()).map_err(wrong)?;
     process.members.lock().guards = image.guards().clone();
     map(process, STACK_TOP - STACK_PAGES * PAGE_SIZE, STACK_PAGES, Access::Write).map_err(wrong)?;
     process.ops.space.map_time_page().map_err(wrong)?;
@@ -255,18 +261,38 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
         .map_err(|_| Refusal::Memory(name, SpaceError::BadRange))
 }
 
+/// Keeps the pages of the guards, the first thread's among them, so that nothing is ever mapped there.
+fn reserve_guards(process: &'static Process, guards: &Guards) -> Result<(), SpaceError> {
+    for address in guards.addresses() {
+        let range = PageRange::new(address, 1).map_err(|_| SpaceError::BadRange)?;
+        process.ops.map.change(|regions| regions.reserve(range)).map_err(in_map)?;
+    }
+    Ok(())
+}
+
+fn in_map(error: MapError) -> SpaceError {
+    match error {
+        MapError::OutOfMemory | MapError::Vm(VmError::Full) => SpaceError::OutOfMemory,
+        MapError::Vm(_) => SpaceError::Occupied,
+    }
+}
+
 fn map(
     process: &'static Process,
     start: u64,
     pages: u64,
     access: Access,
 ) -> Result<(), SpaceError> {
+    let range = PageRange::new(start, pages).map_err(|_| SpaceError::BadRange)?;
+    let begun = process.ops.map.change(|regions| regions.map_own(range, access).map(|_| ()));
+    begun.map_err(in_map)?;
     let mut done = 0;
     while done < pages {
         let part = (pages - done).min(MAX_PAGES);
         process.ops.space.map_new(start + done * PAGE_SIZE, part, access)?;
         done += part;
     }
+    process.ops.map.settle(range);
     Ok(())
 }
 

@@ -19,6 +19,8 @@ pub enum HostObject {
     ThreadSpawner,
     /// The calling thread itself.
     ThreadControl,
+    /// The address space of the process.
+    VirtualMemory,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
 }
@@ -55,6 +57,10 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
         Object::Other(HostObject::ThreadSpawner) => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);
             schema::thread_spawner::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::VirtualMemory) => {
+            let mut server = served::virtual_memory::VirtualMemory(calling);
+            schema::virtual_memory::dispatch(&mut server, method, params, results)
         }
         Object::Other(HostObject::ThreadControl) => {
             let mut host = Control(calling);

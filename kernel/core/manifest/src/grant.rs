@@ -1,7 +1,10 @@
 //! One capability of a process.
 
 use schema::manifest_capnp::grant;
-use schema::{console, endpoint, park_space, system_info, thread_control, thread_spawner, timer};
+use schema::{
+    console, endpoint, park_space, system_info, thread_control, thread_spawner, timer,
+    virtual_memory,
+};
 
 use crate::{Error, Name};
 
@@ -29,6 +32,8 @@ pub enum GrantKind<'m> {
     ThreadControl,
     /// Parks and wakes threads.
     ParkSpace,
+    /// The process's own address space.
+    VirtualMemory,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -58,6 +63,7 @@ impl GrantKind<'_> {
             Self::ThreadSpawner => thread_spawner::INTERFACE_ID,
             Self::ThreadControl => thread_control::INTERFACE_ID,
             Self::ParkSpace => park_space::INTERFACE_ID,
+            Self::VirtualMemory => virtual_memory::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -90,6 +96,7 @@ pub(crate) fn read<'m>(
         grant::ThreadControl(()) => GrantKind::ThreadControl,
         grant::ParkSpace(()) => GrantKind::ParkSpace,
         grant::Records(()) => GrantKind::Records,
+        grant::VirtualMemory(()) => GrantKind::VirtualMemory,
         grant::Endpoint(of) => GrantKind::Endpoint {
             name: named(of.get_name()?.to_str()?)?,
             interface_id: of.get_interface_id(),

@@ -74,6 +74,10 @@ fn serve(
             let mut server = served::system_info::SystemInfo(&info::Counted);
             schema::system_info::dispatch(&mut server, method, params, results)
         }
+        KernelObject::VirtualMemory => {
+            let mut server = served::virtual_memory::VirtualMemory(calling);
+            schema::virtual_memory::dispatch(&mut server, method, params, results)
+        }
         KernelObject::ThreadSpawner => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);
             schema::thread_spawner::dispatch(&mut server, method, params, results)
