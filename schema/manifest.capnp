@@ -62,6 +62,11 @@ struct ResourceProfile @0x9d00ca0439667703 {
 
   endpointQueueLimit @8 :UInt32 = 32;
   # Calls waiting per endpoint, at least 1; more than 32 counts as 32.
+
+  kernelBytes @9 :UInt32 = 262144;
+  # Bytes of the kernel's heap: the capability table, endpoints and their facets, room for the
+  # pending operations of each thread (64 bytes for each of twice `ringEntries`), messages of more
+  # than 128 bytes while the kernel reads them. 4096 to 1073741824.
 }
 
 struct Grant @0x938d3e2d907b331b {

@@ -39,6 +39,8 @@ struct ProcessUsage @0xa192af23d99a8474 {
   inFlightCallLimit @7 :UInt32;
   endpointQueueLimit @8 :UInt32;
   # Limits of a single ring or endpoint; not counted.
+
+  kernelBytes @9 :LineUsage;
 }
 
 interface ProcessHandle @0xfe96b93c5504fa75 {

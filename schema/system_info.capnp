@@ -36,6 +36,12 @@ struct Machine @0xb0441fc87f277311 {
 
   heapAllocations @7 :UInt64;
   # Allocations the kernel heap has served since boot. The synchronous IPC path makes none.
+
+  accountsClosed @8 :UInt64;
+  # Accounts of processes that have ended and of which nothing is left.
+
+  accountsNotZero @9 :UInt64;
+  # Those of them that did not read zero: a defect of the kernel, which lost something.
 }
 
 struct CpuCounters @0xc145d8365e8ca215 {

@@ -123,6 +123,8 @@ proptest! {
 heap_bytes: number ^ 1,
 heap_frames: number ^ 2,
 heap_allocations: number ^ 4,
+accounts_closed: number ^ 5,
+accounts_not_zero: number ^ 6,
         });
         let counters = client.cpu(cpu).unwrap().counters;
         prop_assert_eq!(counters.runnable, number as u32);

@@ -60,12 +60,13 @@ impl OwnedFrames {
 
     /// Fills the block with zeros.
     pub fn zero(&mut self) {
-        self.zero_first(self.count());
+        self.zero_some(0, self.count());
     }
 
-    /// Fills the first `frames` of it with zeros.
-    pub fn zero_first(&mut self, frames: u64) {
-        let words = frames.min(self.count()) * (PAGE_SIZE / 8);
+    /// Fills `frames` of it with zeros, after the first `from`.
+    pub fn zero_some(&mut self, from: u64, frames: u64) {
+        let Some(first) = self.frame.checked_add(from.min(self.count())) else { return };
+        let words = frames.min(self.count().saturating_sub(from)) * (PAGE_SIZE / 8);
         // Word by word: the byte-wise form of the library counts, and costs, eight times as much
         // where the CPU does not make up for it.
         // SAFETY: the block is memory in the direct map and ours alone; the direction flag is clear in
@@ -74,7 +75,7 @@ impl OwnedFrames {
             asm!(
                 "rep stosq",
                 inout("rcx") words => _,
-                inout("rdi") paging::direct(self.frame.start()) => _,
+                inout("rdi") paging::direct(first.start()) => _,
                 in("rax") 0_u64,
                 options(nostack, preserves_flags),
             );

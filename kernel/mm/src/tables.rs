@@ -102,6 +102,9 @@ impl TableStore for Store {
         // may have cached that the entry above led here; callers of unmap flush before reuse.
         drop(unsafe { OwnedFrames::from_leaked(table, Order::FRAME) });
     }
+    fn is_unused(&self, table: Frame) -> bool {
+        self.next_used(table, 0, 512).is_none()
+    }
 }
 
 fn kind_for_direct_map(kind: MemoryKind) -> Kind {

@@ -1,6 +1,7 @@
 //! ThreadSpawner: threads in the caller's process.
 
 use crate::refuse;
+use core_ledger::Line;
 use kernel_ops::object::Calling;
 use kernel_process::Machine;
 use kernel_process::machine::{BadStart, Start};
@@ -30,6 +31,10 @@ pub enum Refused {
     StackPages,
     /// Capability slots are used up.
     Slots,
+    /// Page frames are used up.
+    Frames,
+    /// Kernel memory is used up.
+    KernelBytes,
     /// No memory for the kernel stack.
     StackMemory,
     /// No memory for the ring, or no record in the system.
@@ -49,6 +54,8 @@ impl Refused {
             Self::Records => (Overloaded, "the process has as many threads as its profile allows"),
             Self::StackPages => (Overloaded, "the profile's kernel-stack pages are used up"),
             Self::Slots => (Overloaded, "the capability table has no slot for the handle"),
+            Self::Frames => (Overloaded, Line::Frames.exhausted()),
+            Self::KernelBytes => (Overloaded, Line::KernelBytes.exhausted()),
             Self::StackMemory => (Overloaded, "there is no memory for a kernel stack"),
             Self::Memory => (Overloaded, "there is no memory for a thread"),
             Self::Ending => (Failed, "the process is ending"),
@@ -73,6 +80,8 @@ impl From<SpawnError> for Refused {
             SpawnError::Records => Self::Records,
             SpawnError::StackPages => Self::StackPages,
             SpawnError::Slots => Self::Slots,
+            SpawnError::Frames => Self::Frames,
+            SpawnError::KernelBytes => Self::KernelBytes,
             SpawnError::StackMemory => Self::StackMemory,
             SpawnError::Memory => Self::Memory,
         }
@@ -149,7 +158,7 @@ mod tests {
     #[test]
     fn each_exhaustion_has_a_sentence_of_its_own() {
         use Refused::*;
-        let mut said = [""; 9];
+        let mut said = [""; 11];
         for (place, refused) in said.iter_mut().zip([
             Entry,
             Stack,
@@ -157,6 +166,8 @@ mod tests {
             Records,
             StackPages,
             Slots,
+            Frames,
+            KernelBytes,
             StackMemory,
             Memory,
             Ending,

@@ -152,7 +152,9 @@ impl<H: Host> Server for VirtualMemory<'_, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core_ledger::ChargeError;
     use core_vm::{Ceiling, RangeError, VmError};
+    use kernel_ops::paid::NoMemory;
     use schema_wire::ExceptionKind;
 
     /// Answers everything alike, and remembers what it was asked.
@@ -254,7 +256,8 @@ mod tests {
             (Refused::Vm(VmError::ObjectTooShort), InvalidArgument),
             (Refused::Vm(VmError::Full), Overloaded),
             (Refused::Vm(VmError::NoRoom), Overloaded),
-            (Refused::Machine, Overloaded),
+            (Refused::Memory(NoMemory::Machine), Overloaded),
+            (Refused::Memory(NoMemory::Account(ChargeError::Closed)), Failed),
         ];
         let params = UnmapParams { address: 0x1000, bytes: 0x1000 };
         for (n, (why, kind)) in all.iter().enumerate() {

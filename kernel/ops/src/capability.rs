@@ -1,8 +1,9 @@
 //! What a capability names.
 
-use alloc::vec::Vec;
+use crate::paid::{NoMemory, PaidVec};
 use core_cap::{Slot, Table};
 use core_endpoint::EndpointKey;
+use core_ledger::{CapSlots, Charge, Ledger};
 
 /// The name of a process: where its record is, and which use of the record is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,16 @@ pub enum Object<O> {
     Other(O),
 }
 
-/// A process's capability table.
-pub type CapTable<O> = Table<Object<O>, Vec<Slot<Object<O>>>>;
+/// A process's capability table, which its account pays for: the memory, and each slot in use.
+pub type CapTable<O> = Table<Object<O>, PaidVec<Slot<Object<O>>>, Charge<'static, CapSlots>>;
+
+/// An empty table of `limit` slots.
+pub fn new_table<O: Copy>(ledger: &'static Ledger, limit: u32) -> Result<CapTable<O>, NoMemory> {
+    let count = limit.checked_next_power_of_two().ok_or(NoMemory::Machine)?;
+    let slots = PaidVec::of(ledger, count as usize, |_| Slot::UNUSED)?;
+    let payer = ledger.reserve(CapSlots, 0)?.commit();
+    Table::paid_by(payer, slots, limit).map_err(|_| NoMemory::Machine)
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,16 +3,17 @@
 
 use crate::capability::{CapTable, Object, ProcessKey};
 use crate::map::AddressMap;
+use crate::paid::{NoMemory, PaidVec};
 use crate::party::Party;
 use crate::service::Service;
 use crate::timers::Timers;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::{CapSlot, Status};
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::convert::Infallible;
 use core_cap::{Cap, CapError};
 use core_fallible::OutOfMemory;
+use core_ledger::{Charge, KernelStackPages, Ledger, Pool, Profile, SleepWaiters};
 use core_thread::{ThreadKey, Want};
 use core_timer::DeadlineQueue;
 use core_tlb::CpuSet;
@@ -49,7 +50,7 @@ pub trait Space: Sync + 'static {
 
     /// Maps pages of zeros, at most [`MAX_STEP_PAGES`], where nothing is mapped. By whom they are in transit for, as
     /// the next two.
-    fn map_new(&self, range: PageRange, access: Access) -> Result<(), OutOfMemory>;
+    fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory>;
     /// Unmaps at most [`MAX_STEP_PAGES`] pages, all of which are mapped; `None`, and nothing changes, if as many
     /// flushes are under way as may be.
     fn unmap(&self, range: PageRange) -> Option<Self::Taken>;
@@ -93,6 +94,14 @@ pub enum Defect {
     ServesOn,
     /// A thread that begins while its process is closed is not killed.
     NotKilledAtBirth,
+    /// The charge for the record of a thread that nobody can join is kept.
+    RecordChargeKept,
+    /// The charge for the stack of a thread that has ended is kept.
+    StackChargeKept,
+    /// What was reserved for a thread that could not be made stays reserved.
+    ReservationKept,
+    /// The charge for a message is kept when the message is gone.
+    MessageChargeKept,
 }
 
 /// The parts of a thread's record that operations reach.
@@ -158,10 +167,12 @@ pub struct Own<M: Machine> {
     pub process: &'static ProcessPart<M>,
     /// Which thread of its record it is.
     pub generation: u32,
+    /// Pays for its stack in the kernel.
+    pub stack: Charge<'static, KernelStackPages>,
 }
 
 /// The cells of a thread's pending operations.
-pub type Pending = Cells<Vec<Cell>, Vec<AtomicU64>>;
+pub type Pending = Cells<PaidVec<Cell>, PaidVec<AtomicU64>>;
 /// A thread's ring with what it keeps there.
 pub type OwnRing<M> = Ring<<M as Machine>::RingMemory, Own<M>>;
 /// The completion side of a thread's ring, locked.
@@ -263,14 +274,17 @@ pub struct ProcessPart<M: Machine> {
     key: AtomicU64,
     /// Names its memory in park keys; never used again.
     identity: AtomicU64,
-    /// Sleeps that are pending, and how many may be.
-    sleeps: AtomicU32,
-    sleep_limit: AtomicU32,
+    /// What it may use and what it uses: open from its begin until it ends.
+    pub ledger: Ledger,
+    /// Pays for sleeps that are pending.
+    sleeps: Pool<SleepWaiters>,
 }
 
 impl<M: Machine> ProcessPart<M> {
     /// The part of a record without a process.
     pub fn new(space: M::Space) -> Self {
+        let ledger = Ledger::new(&Profile::NONE);
+        ledger.close();
         Self {
             space,
             map: AddressMap::new(),
@@ -278,34 +292,45 @@ impl<M: Machine> ProcessPart<M> {
             service: TicketLock::with_class(LockClass::Endpoint, None),
             key: AtomicU64::new(0),
             identity: AtomicU64::new(0),
-            sleeps: AtomicU32::new(0),
-            sleep_limit: AtomicU32::new(0),
+            ledger,
+            sleeps: Pool::new(),
         }
     }
 
-    /// Makes the record at `slot` a process's if it is free; one of two that want it gets it.
-    pub fn begin(&self, slot: u32, identity: u64, sleep_limit: u32) -> bool {
+    /// Makes the record at `slot` a process's if it is free; one of two that want it gets it. A record whose
+    /// last account is not settled is not free.
+    pub fn begin(&self, slot: u32, identity: u64, profile: &Profile) -> bool {
         // Acquire, pairs with the release below and in `vacate`.
         let now = self.key.load(Ordering::Acquire);
         let Some(begun) = ProcessKey::from_bits(now).begun(slot) else { return false };
+        if !self.ledger.is_settled() {
+            return false;
+        }
         // AcqRel: as above.
         let exchanged =
             self.key.compare_exchange(now, begun.to_bits(), Ordering::AcqRel, Ordering::Relaxed);
         if exchanged.is_err() {
             return false;
         }
+        if self.ledger.reopen(profile).is_err() {
+            // Release, pairs with the acquire above.
+            self.key.fetch_add(ProcessKey::ONE_GENERATION, Ordering::Release);
+            return false;
+        }
         self.identity.store(identity, Ordering::Relaxed);
-        self.sleeps.store(0, Ordering::Relaxed);
-        self.sleep_limit.store(sleep_limit, Ordering::Relaxed);
         true
     }
 
-    /// Gives the record back: nothing of the process is left.
-    pub fn vacate(&self) {
+    /// Gives the record back: nothing of the process is left. Whether its account reads zero.
+    #[must_use = "an account that does not read zero is a defect"]
+    pub fn vacate(&self) -> bool {
         *self.caps.lock() = None;
         *self.service.lock() = None;
+        self.ledger.close();
+        let is_zero = self.ledger.is_zero();
         // Release, pairs with the acquire in `begin`.
         self.key.fetch_add(ProcessKey::ONE_GENERATION, Ordering::Release);
+        is_zero
     }
 
     /// Its position.
@@ -333,34 +358,28 @@ impl<M: Machine> ProcessPart<M> {
         self.identity.load(Ordering::Relaxed)
     }
 
-    /// Counts one more pending sleep; `false` if it has as many as it may.
+    /// Pays for one more pending sleep; `false` if it has as many as it may.
     pub fn sleep_began(&self) -> bool {
-        let limit = self.sleep_limit.load(Ordering::Relaxed);
-        let mut pending = self.sleeps.load(Ordering::Relaxed);
-        while pending < limit {
-            match self.sleeps.compare_exchange(
-                pending,
-                pending + 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return true,
-                Err(now) => pending = now,
+        match self.ledger.reserve(SleepWaiters, 1) {
+            Ok(sleep) => {
+                self.sleeps.put(sleep.commit());
+                true
             }
+            Err(_) => false,
         }
-        false
     }
 
     /// A pending sleep is over.
     pub fn sleep_ended(&self, m: M) {
-        if self.sleeps.fetch_sub(1, Ordering::Relaxed) == 0 {
-            m.defect("more sleeps ended than began");
+        match self.sleeps.take(&self.ledger, 1) {
+            Some(sleep) => sleep.release(),
+            None => m.defect("more sleeps ended than began"),
         }
     }
 
     /// Sleeps that are pending.
     pub fn sleeps(&self) -> u32 {
-        self.sleeps.load(Ordering::Relaxed)
+        self.sleeps.count()
     }
 
     /// What a slot of its table holds.

@@ -7,8 +7,9 @@ use crate::caller::{Caller, Finish};
 use crate::capability::{FacetOf, Object};
 use crate::complete::complete_ended;
 use crate::deadlines;
-use crate::machine::{MAX_COPY_BYTES, Machine, ProcessPart, Space, service_of};
+use crate::machine::{Defect, MAX_COPY_BYTES, Machine, ProcessPart, Space, service_of};
 use crate::message::{self, Fault};
+use crate::paid::{NoMemory, pay_for};
 use crate::party::Party;
 use crate::timers::Purpose;
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
@@ -16,8 +17,9 @@ use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, Status};
 use alloc::boxed::Box;
 use core_cap::{Cap, Released};
 use core_endpoint::{DrainVerdict, Load};
+use core_ledger::{Charge, KernelBytes};
 use kernel_dispatch::preemption_point;
-use schema_wire::{Exception, Served};
+use schema_wire::{Exception, ExceptionKind, Served};
 use smp_pending::Target;
 use zerocopy::IntoBytes;
 
@@ -131,21 +133,24 @@ impl<M: Machine> Calling<'_, M> {
 /// Words that parameters or results have, in place for small messages.
 enum Buffer {
     Small([u64; INLINE_WORDS]),
-    Large(Box<[u64]>),
+    /// With what pays for it.
+    Large(Box<[u64]>, Charge<'static, KernelBytes>),
 }
 
 impl Buffer {
-    fn of_bytes<M: Machine>(m: M, bytes: usize) -> Result<Self, Status> {
+    fn of_bytes<M: Machine>(caller: Caller<'_, M>, bytes: usize) -> Result<Self, NoMemory> {
         if bytes <= INLINE_BYTES {
             return Ok(Self::Small([0; INLINE_WORDS]));
         }
-        m.zeroed_words(bytes.div_ceil(8)).map(Self::Large).map_err(|_| Status::OutOfMemory)
+        let words = bytes.div_ceil(8);
+        let paid = pay_for::<u64>(&caller.ring.shared.process.ledger, words)?;
+        Ok(Self::Large(caller.m.zeroed_words(words)?, paid))
     }
 
     fn words(&mut self) -> &mut [u64] {
         match self {
             Self::Small(words) => words,
-            Self::Large(words) => words,
+            Self::Large(words, _) => words,
         }
     }
 }
@@ -192,7 +197,10 @@ fn serve<M: Objects>(
         return Err(Status::InvalidArgument);
     }
     let length = call.params().length() as usize;
-    let mut params = Buffer::of_bytes(calling.caller.m, length)?;
+    let mut params = match Buffer::of_bytes(calling.caller, length) {
+        Ok(params) => params,
+        Err(error) => return no_memory(calling, error),
+    };
     if length > MAX_COPY_BYTES {
         preemption_point(calling.caller.m);
     }
@@ -203,7 +211,10 @@ fn serve<M: Objects>(
             (capacity as usize).min(MAX_COPY_BYTES)
         }
     };
-    let mut results = Buffer::of_bytes(calling.caller.m, capacity)?;
+    let mut results = match Buffer::of_bytes(calling.caller, capacity) {
+        Ok(results) => results,
+        Err(error) => return no_memory(calling, error),
+    };
     if length > MAX_COPY_BYTES {
         preemption_point(calling.caller.m);
     }
@@ -213,6 +224,11 @@ fn serve<M: Objects>(
         let m = calling.caller.m;
         m.serve_call(calling, cap.object, call.method(), params, results)?
     };
+    if calling.caller.m.plants(Defect::MessageChargeKept)
+        && let Buffer::Large(_, paid) = params
+    {
+        core::mem::forget(paid);
+    }
     match served {
         Served::Results(bytes) => {
             let outcome = Outcome { length: bytes as u32, ..Outcome::plain(Status::Ok) };
@@ -227,6 +243,26 @@ fn serve<M: Objects>(
         }
         Served::Later => Ok(Answer::Later),
     }
+}
+
+/// The answer to a call that the kernel has no memory for: the sentence of the line that is used up.
+#[cold]
+fn no_memory<M: Machine>(calling: &Calling<'_, M>, error: NoMemory) -> Result<Answer, Status> {
+    let NoMemory::Account(error) = error else { return Err(Status::OutOfMemory) };
+    let mut words = [0; INLINE_WORDS];
+    let exception = Exception::new(ExceptionKind::Overloaded, error.message());
+    let room = match calling.room {
+        Room::Inline => INLINE_BYTES,
+        Room::Address { capacity, .. } | Room::Registered { capacity, .. } => capacity as usize,
+    };
+    let into = words.as_mut_bytes().get_mut(..room.min(INLINE_BYTES)).unwrap_or_default();
+    let bytes = exception.encode(into).map_err(|_| Status::Overloaded)?;
+    let outcome = Outcome {
+        method: exception.kind() as u16,
+        length: bytes as u32,
+        ..Outcome::plain(Status::Exception)
+    };
+    answer(calling, outcome, &mut Buffer::Small(words))
 }
 
 /// Copies the parameters into the kernel, once.

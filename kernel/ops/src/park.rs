@@ -1,4 +1,4 @@
-//! PARK and UNPARK: threads wait at a word of their process's memory, or of an object that processes share.
+//! PARK and UNPARK: threads wait at a word of their process's memory.
 
 use crate::caller::{Caller, Finish};
 use crate::capability::Object;
@@ -49,7 +49,7 @@ pub fn park<M: Machine>(caller: &Caller<'_, M>, credit: Credit, request: Park) -
         }
         Ok(is_expected)
     };
-    let key = process.map.key(process.identity(), address);
+    let key = Key::private(process.identity(), address);
     let status =
         match caller.m.tables().park.park(thread.slot(), key, deadline_ns, now, is_expected) {
             Ok(Parked::Waiting { waiter, deadline_ns, .. }) => {
@@ -106,7 +106,7 @@ pub fn unpark<M: Machine>(caller: &Caller<'_, M>, credit: Credit, request: Unpar
         .and_then(|()| process.space.load_u32(address).map_err(|NotMapped| Status::BadAddress));
     let outcome = match mapped {
         Ok(_) => {
-            let key = process.map.key(process.identity(), address);
+            let key = Key::private(process.identity(), address);
             let woken = match request.count() {
                 1 => wake_one(caller.m, key),
                 limit => wake(caller.m, key, limit),

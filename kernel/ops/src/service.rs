@@ -1,27 +1,30 @@
 //! What a process serves: calls at its endpoints, and the facets they come through.
 
+use crate::paid::{NoMemory, PaidVec};
 use crate::party::Party;
 use alloc::vec::Vec;
 use core_cap::{Grant, GrantEntry, Grants};
 use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
-use core_fallible::{OutOfMemory, try_collect, try_push};
+use core_fallible::try_push;
+use core_ledger::Ledger;
 
 /// The calls of what a process serves.
-pub type Calls = core_endpoint::Service<Party, Party, Vec<Record<Party, Party>>, Vec<Endpoint>>;
+pub type Calls =
+    core_endpoint::Service<Party, Party, PaidVec<Record<Party, Party>>, PaidVec<Endpoint>>;
 
-/// Badges that can be told apart and revoked, per serving process: a table that is made whole, so that
-/// minting a facet allocates next to nothing.
+/// Badges that can be told apart and revoked, per serving process: tables that are made whole, so that
+/// minting a facet allocates nothing.
 const GRANTS_PER_SERVICE: usize = 256;
 
-/// What a process serves.
+/// What a process serves, in memory that its account has paid for.
 #[derive(Debug)]
 pub struct Service {
     /// Endpoints and calls.
     pub calls: Calls,
     /// What revokes facets; looked at under the same lock as the calls.
-    pub grants: Grants<Vec<GrantEntry>>,
+    pub grants: Grants<PaidVec<GrantEntry>>,
     /// The facets that were made, by endpoint and badge.
-    facets: Vec<Facet>,
+    facets: PaidVec<Facet>,
 }
 
 /// All facets of an endpoint with one badge.
@@ -43,39 +46,56 @@ impl Facet {
 
 impl Service {
     /// A service of `count` endpoints, each with these limits, and their names.
-    pub fn new(limits: Limits, count: usize) -> Result<(Self, Vec<EndpointKey>), OutOfMemory> {
+    pub fn new(
+        ledger: &'static Ledger,
+        limits: Limits,
+        count: usize,
+    ) -> Result<(Self, Vec<EndpointKey>), NoMemory> {
         let records = (limits.queued + limits.in_flight) as usize * count;
         let mut calls = Calls::new(
-            try_collect((0..records).map(|_| Record::UNUSED))?,
-            try_collect((0..count).map(|_| Endpoint::UNUSED))?,
+            PaidVec::of(ledger, records, |_| Record::UNUSED)?,
+            PaidVec::of(ledger, count, |_| Endpoint::UNUSED)?,
         );
         let mut endpoints = Vec::new();
         for _ in 0..count {
-            let endpoint = calls.open(limits).map_err(|_| OutOfMemory)?;
+            let endpoint = calls.open(limits).map_err(|_| NoMemory::Machine)?;
             try_push(&mut endpoints, endpoint)?;
         }
-        let entries = try_collect((0..GRANTS_PER_SERVICE).map(|_| GrantEntry::default()))?;
-        Ok((Self { calls, grants: Grants::new(entries), facets: Vec::new() }, endpoints))
+        let grants =
+            Grants::new(PaidVec::of(ledger, GRANTS_PER_SERVICE, |_| GrantEntry::default())?);
+        let facets = PaidVec::with_room(ledger, GRANTS_PER_SERVICE)?;
+        Ok((Self { calls, grants, facets }, endpoints))
+    }
+
+    /// Bytes of the kernel's heap that such a service takes.
+    pub const fn bytes(limits: Limits, count: usize) -> usize {
+        let records = (limits.queued + limits.in_flight) as usize * count;
+        records * size_of::<Record<Party, Party>>()
+            + count * size_of::<Endpoint>()
+            + GRANTS_PER_SERVICE * (size_of::<GrantEntry>() + size_of::<Facet>())
     }
 
     /// The grant for a new facet of `endpoint` with `badge`; `None` if there are too many badges.
     pub fn mint(&mut self, endpoint: EndpointKey, badge: u64) -> Option<Grant> {
-        if let Some(facet) = self.facets.iter_mut().find(|facet| facet.is(endpoint, badge)) {
+        if let Some(facet) = self.facets.as_mut().iter_mut().find(|facet| facet.is(endpoint, badge))
+        {
             facet.minted = facet.minted.saturating_add(1);
             return Some(facet.grant);
         }
-        self.facets.try_reserve(1).ok()?;
+        if self.facets.as_ref().len() == self.facets.room() {
+            return None;
+        }
         let grant = self.grants.open().ok()?;
-        try_push(&mut self.facets, Facet { endpoint, badge, grant, minted: 1 }).ok()?;
+        self.facets.push(Facet { endpoint, badge, grant, minted: 1 }).ok()?;
         self.calls.set_shared(endpoint, self.is_shared(endpoint));
         Some(grant)
     }
 
     /// Takes back one [`mint`](Self::mint) whose facet found no slot; with the last one its grant goes.
     pub fn unmint(&mut self, endpoint: EndpointKey, badge: u64) {
-        let at = self.facets.iter().position(|facet| facet.is(endpoint, badge));
+        let at = self.facets.as_ref().iter().position(|facet| facet.is(endpoint, badge));
         let Some(at) = at else { return };
-        let Some(facet) = self.facets.get_mut(at) else { return };
+        let Some(facet) = self.facets.as_mut().get_mut(at) else { return };
         facet.minted = facet.minted.saturating_sub(1);
         if facet.minted == 0 {
             self.remove(at);
@@ -94,13 +114,13 @@ impl Service {
 
     /// Whether facets of `endpoint` have more than one badge.
     fn is_shared(&self, endpoint: EndpointKey) -> bool {
-        let mut badges = self.facets.iter().filter(|facet| facet.endpoint == endpoint);
+        let mut badges = self.facets.as_ref().iter().filter(|facet| facet.endpoint == endpoint);
         badges.next().is_some() && badges.next().is_some()
     }
 
     /// Makes every facet of `endpoint` with `badge` stale; how many were made.
     pub fn revoke(&mut self, endpoint: EndpointKey, badge: u64) -> u32 {
-        let at = self.facets.iter().position(|facet| facet.is(endpoint, badge));
+        let at = self.facets.as_ref().iter().position(|facet| facet.is(endpoint, badge));
         at.map_or(0, |at| self.remove(at))
     }
 }

@@ -2,12 +2,14 @@
 //! results may be, what is undone, and what runs out.
 
 use abi_types::{CapSlot, CqeFlags, NEVER, Opcode, Sqe, SqeFlags, Status};
-use kernel_ops::machine::Space;
+use core_ledger::Line;
+use kernel_ops::machine::{Defect, Space};
 use schema::endpoint::{
     LoadResults, MintFacetParams, MintFacetResults, RevokeFacetsParams, RevokeFacetsResults,
     methods,
 };
-use schema_wire::{Encode, Message, Method};
+use schema_wire::{Encode, Exception, ExceptionKind, Message, Method};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use test_machine::{Config, Done, Grant, Process, Report, User, run};
@@ -141,6 +143,40 @@ fn a_call_without_memory_for_its_parameters_or_results_is_refused() {
         server(config, program(refused.clone()));
     }
     assert_eq!(refused.load(SeqCst), all as u32);
+}
+
+/// A process that may use 64 KiB of the kernel's memory, and sends 60 KiB in one message.
+fn large_message(defect: Option<Defect>) -> Report {
+    const PAGES: u64 = 15;
+    let main = |mut user: User| {
+        user.space().map(PAGE, PAGES, true);
+        let large = |pages: u64| Sqe {
+            flags: SqeFlags::BY_ADDRESS,
+            address: PAGE,
+            length: (pages * PAGE_BYTES) as u32,
+            ..load(&user)
+        };
+        let (all, half) = (large(PAGES), large(PAGES / 2));
+        for _ in 0..3 {
+            let refused = user.call(all);
+            assert_eq!(refused.status(), Status::Exception);
+            let bytes = &refused.words.as_bytes()[..refused.cqe.length as usize];
+            let said = Exception::decode(bytes).unwrap();
+            assert_eq!(said.kind(), ExceptionKind::Overloaded);
+            assert_eq!(said.message(), Line::KernelBytes.exhausted());
+            assert_eq!(user.call(half).status(), Status::Ok);
+        }
+    };
+    let mut process = Process::new("server", main).with("endpoint", Grant::Endpoint);
+    process.profile.kernel_bytes = 1 << 16;
+    run(Config { defect, ..Config::default() }, vec![process], vec![])
+}
+
+#[test]
+fn a_message_is_charged_while_the_kernel_has_it() {
+    assert_all_ended_well(&large_message(None));
+    let planted = AssertUnwindSafe(|| large_message(Some(Defect::MessageChargeKept)));
+    assert!(catch_unwind(planted).is_err(), "a charge that is kept is not noticed");
 }
 
 #[test]

@@ -101,6 +101,7 @@ pub fn reap<M: Machine>(m: M, thread: &'static Thread<M>) {
 /// Hands a process over whose last thread has left.
 pub fn reap_process<M: Machine>(m: M, process: &'static Process<M>, code: i64) {
     process.set_exit_code(code);
+    process.ops.ledger.close();
     let records = m.records();
     records.remains.add_process(process, |slot| records.process(slot));
     ask_for_a_step(m);
@@ -198,9 +199,14 @@ fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
     let Ok(left) = thread.ops.home.retire() else { m.defect("a dead thread is on a stack") };
     remains.unlist_thread(thread);
     drop(left.stack);
-    if let Some((memory, Own { cells, .. })) = left.ring {
+    if let Some((memory, Own { cells, stack, .. })) = left.ring {
+        if m.plants(Defect::StackChargeKept) {
+            core::mem::forget(stack);
+        } else {
+            stack.release();
+        }
         let number = thread.ring_number.load(Ordering::Relaxed);
-        process.give_ring(SpareRing { number, memory, cells });
+        process.give_ring(m, SpareRing { number, memory, cells });
     }
     let code = thread.exit_code();
     // Before a join can say that the thread is gone: who joins it leaves after it. Should this end the
@@ -214,12 +220,15 @@ fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
     let Some(lifecycle) = life.as_mut() else { m.defect("a thread without a lifecycle") };
     let Ok(verdict) = lifecycle.exit(code) else { m.defect("a thread exited twice") };
     let is_over = lifecycle.is_over();
+    let paid = verdict.ends_charge.then(|| lifecycle.end_charge(m));
     if is_over {
         *life = None;
     }
     drop(life);
-    if verdict.ends_charge {
-        process.discharge(m);
+    if m.plants(Defect::RecordChargeKept) {
+        core::mem::forget(paid);
+    } else {
+        drop(paid);
     }
     if let Some(joiner) = verdict.complete {
         join::complete(m, joiner, code);

@@ -1,6 +1,6 @@
 //! Handles to threads: waiting for an end, asking for a code, letting go.
 
-use crate::machine::{Machine, process_of};
+use crate::machine::Machine;
 use crate::records::Records;
 use crate::thread::Thread;
 use abi_ring::{INLINE_WORDS, Outcome};
@@ -25,16 +25,19 @@ pub fn join<M: Machine>(
     let Some(party) = calling.keep(joined) else { return Err(JoinError::SecondWaiter) };
     // All under the lock: the record may be another thread's before it is taken, and after.
     let mut life = target.lifecycle.lock();
-    let (verdict, process) = match life.as_mut().filter(|life| life.is(thread)) {
-        Some(lifecycle) => (lifecycle.join(joiner(party)), Some(process_of(m, target))),
+    let life_of = life.as_mut().filter(|life| life.is(thread));
+    let (verdict, paid) = match life_of {
+        Some(life) => {
+            let verdict = life.join(joiner(party));
+            let is_done = matches!(verdict, Ok(JoinVerdict::Done { .. }));
+            (verdict, is_done.then(|| life.end_charge(m)))
+        }
         None => (Err(JoinError::Detached), None),
     };
     drop(life);
+    drop(paid);
     if verdict != Ok(JoinVerdict::Pending) {
         calling.unkeep(party);
-    }
-    if let (Ok(JoinVerdict::Done { .. }), Some(process)) = (verdict, process) {
-        process.discharge(m);
     }
     verdict
 }
@@ -81,15 +84,12 @@ pub fn handle_released<M: Machine>(m: M, key: ThreadKey) {
         m.defect("a thread has fewer handles than were released");
     };
     let is_over = lifecycle.is_over();
-    // Under the lock: without its lifecycle the record may be another thread's.
-    let process = process_of(m, thread);
+    let paid = verdict.ends_charge.then(|| lifecycle.end_charge(m));
     if is_over {
         *life = None;
     }
     drop(life);
-    if verdict.ends_charge {
-        process.discharge(m);
-    }
+    drop(paid);
     if is_over {
         recycle(m, m.records(), thread, key);
     }

@@ -25,6 +25,6 @@ pub mod spawn;
 pub mod thread;
 
 pub use machine::Machine;
-pub use process::{NewProcess, Process};
+pub use process::{BeginError, NewProcess, Process};
 pub use records::Records;
 pub use thread::Thread;

@@ -7,6 +7,7 @@ use abi_types::RingBlock;
 use core_fallible::OutOfMemory;
 use core_thread::ThreadKey;
 use kernel_ops::object::Objects;
+use kernel_ops::paid::NoMemory;
 use smp_ring::Context;
 
 /// The stack of a thread in the kernel.
@@ -64,13 +65,14 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn user_start(self, start: Start) -> Result<Self::UserStart, BadStart>;
     /// A stack for a new thread.
     fn new_stack(self) -> Result<Stack<Self>, OutOfMemory>;
-    /// Memory for a ring laid out as `block`, mapped at `address` of a process; `None` without memory.
+    /// Memory for a ring laid out as `block`, mapped at `address` of a process and paid for by its account. May
+    /// have preemption points.
     fn new_ring(
         self,
         space: &'static Self::Space,
         address: u64,
         block: RingBlock,
-    ) -> Option<Self::RingMemory>;
+    ) -> Result<Self::RingMemory, NoMemory>;
     /// How a context starts for a thread of `space` at that place.
     fn start<'s>(
         self,

@@ -16,7 +16,8 @@ use abi_ring::{INLINE_WORDS, Outcome, Room};
 use abi_types::{ExceptionKind, Status};
 use alloc::boxed::Box;
 use core_address::PAGE_SIZE;
-use core_fallible::{OutOfMemory, try_box};
+use core_fallible::try_box;
+use core_ledger::{Charge, ChargeError, KernelBytes};
 use core_sched::CpuId;
 use core_tlb::CpuSet;
 use core_vm::{Access, PageRange, RangeError, Region, VmError};
@@ -25,6 +26,7 @@ use kernel_ops::complete::{complete, complete_words};
 use kernel_ops::machine::{Space, Taken};
 use kernel_ops::map::{MapError, RegionList};
 use kernel_ops::object::{Calling, Objects};
+use kernel_ops::paid::{NoMemory, pay_for};
 use kernel_ops::party::Party;
 use schema_wire::Exception;
 use smp_ipi::Requests;
@@ -32,9 +34,12 @@ use smp_pending::Target;
 use zerocopy::IntoBytes;
 
 /// Pages that come in between two preemption points: zeroing one takes more than 512 instructions.
-const PAGES_IN: u64 = 16;
+const PAGES_IN: u64 = 8;
 /// Pages that go out, or change their access, between two preemption points: each is a frame to be freed.
-const PAGES_OUT: u64 = 32;
+const PAGES_OUT: u64 = 12;
+
+/// Pages that a change may have without a preemption point after them.
+const PAGES_WITHOUT_A_POINT: u64 = 2;
 
 /// Where pages are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +57,22 @@ pub enum Refused {
     Vm(VmError),
     /// As the range is not one of user pages.
     Range(RangeError),
-    /// The machine has no memory for it.
-    Machine,
+    /// There is no memory for it, or nobody who pays for it.
+    Memory(NoMemory),
 }
 
 impl From<MapError> for Refused {
     fn from(error: MapError) -> Self {
         match error {
             MapError::Vm(error) => Self::Vm(error),
-            MapError::OutOfMemory => Self::Machine,
+            MapError::Memory(error) => Self::Memory(error),
         }
+    }
+}
+
+impl From<NoMemory> for Refused {
+    fn from(error: NoMemory) -> Self {
+        Self::Memory(error)
     }
 }
 
@@ -102,7 +113,13 @@ impl Refused {
                 (Overloaded, "the process has as many regions as it may; unmap or join some")
             }
             Self::Vm(VmError::NoRoom) => (Overloaded, "no free place is large enough"),
-            Self::Machine => (Overloaded, "the machine has no memory left for it"),
+            Self::Memory(NoMemory::Machine) => {
+                (Overloaded, "the machine has no memory left for it")
+            }
+            Self::Memory(NoMemory::Account(ChargeError::Closed)) => {
+                (Failed, ChargeError::Closed.message())
+            }
+            Self::Memory(NoMemory::Account(error)) => (Overloaded, error.message()),
         }
     }
 }
@@ -152,6 +169,8 @@ pub struct Change<M: Objects> {
     room: Room,
     /// What the call is told, if not that all is well.
     refused: Option<Refused>,
+    /// Pays for this record.
+    _paid: Charge<'static, KernelBytes>,
     /// The next that waits.
     pub(crate) next: Option<Box<Self>>,
 }
@@ -195,7 +214,7 @@ pub fn unmap<M: Machine>(
 ) -> Result<(), NotNow> {
     let process = process_of(calling.caller.m, calling.caller.thread);
     let range = PageRange::new(address, pages)?;
-    process.ops.map.change(|regions| regions.unmap(range, None))?;
+    process.ops.map.change(&process.ops.ledger, |regions| regions.unmap(range, None))?;
     take_out(calling, process, range, What::Unmap, None)
 }
 
@@ -208,7 +227,7 @@ pub fn protect<M: Machine>(
 ) -> Result<(), NotNow> {
     let process = process_of(calling.caller.m, calling.caller.thread);
     let range = PageRange::new(address, pages)?;
-    process.ops.map.change(|regions| regions.protect(range, access, None))?;
+    process.ops.map.change(&process.ops.ledger, |regions| regions.protect(range, access, None))?;
     take_out(calling, process, range, What::Protect(access), None)
 }
 
@@ -239,7 +258,7 @@ pub fn region<M: Machine>(
 
 /// Finds the place and begins a change of it in the list.
 fn begin<M: Machine>(
-    process: &Process<M>,
+    process: &'static Process<M>,
     place: Place,
     pages: u64,
     mut change: impl FnMut(&mut RegionList, PageRange) -> Result<(), VmError>,
@@ -247,11 +266,11 @@ fn begin<M: Machine>(
     match place {
         Place::At(address) => {
             let range = PageRange::new(address, pages)?;
-            process.ops.map.change(|regions| change(regions, range))?;
+            process.ops.map.change(&process.ops.ledger, |regions| change(regions, range))?;
             Ok(range)
         }
         Place::From(hint) if !hint.is_multiple_of(PAGE_SIZE) => Err(RangeError::Misaligned.into()),
-        Place::From(hint) => Ok(process.ops.map.change(|regions| {
+        Place::From(hint) => Ok(process.ops.map.change(&process.ops.ledger, |regions| {
             let range = regions.find_free(pages, hint)?;
             change(regions, range)?;
             Ok(range)
@@ -267,7 +286,7 @@ fn part_of(range: PageRange, first: u64, most: u64) -> Option<PageRange> {
 
 /// Gives those that are due a chance after a step of that size: other operations of the pass may follow.
 fn after_a_step<M: Machine>(m: M, pages: u64) {
-    if pages > PAGES_IN / 4 {
+    if pages > PAGES_WITHOUT_A_POINT {
         preemption_point(m);
     }
 }
@@ -277,12 +296,12 @@ fn enter<M: Machine>(
     calling: &mut Calling<'_, M>,
     process: &'static Process<M>,
     range: PageRange,
-    mut step: impl FnMut(PageRange) -> Result<(), OutOfMemory>,
+    mut step: impl FnMut(PageRange) -> Result<(), NoMemory>,
 ) -> Result<u64, NotNow> {
     let mut next = range.first();
     while let Some(part) = part_of(range, next, PAGES_IN) {
-        if step(part).is_err() {
-            return give_up(calling, process, range, next);
+        if let Err(error) = step(part) {
+            return give_up(calling, process, range, next, error.into());
         }
         next = part.end();
         after_a_step(calling.caller.m, part.pages());
@@ -298,14 +317,15 @@ fn give_up<M: Machine>(
     process: &'static Process<M>,
     range: PageRange,
     next: u64,
+    why: Refused,
 ) -> Result<u64, NotNow> {
     process.ops.map.abandon(range, next);
     let Some(entered) = part_of(range, range.first(), next - range.first()) else {
-        return Err(Refused::Machine.into());
+        return Err(why.into());
     };
     // Siblings may have used them: they leave as any other pages do.
-    take_out(calling, process, entered, What::Unmap, Some(Refused::Machine))?;
-    Err(Refused::Machine.into())
+    take_out(calling, process, entered, What::Unmap, Some(why))?;
+    Err(why.into())
 }
 
 /// The next pages from number `next` on whose tables are to be changed, all with one thing behind them.
@@ -363,21 +383,27 @@ fn take_out<M: Machine>(
             continue;
         };
         if let Err(taken) = taken.release() {
-            let change = Change {
+            let change = |paid| Change {
                 process,
                 range,
                 what,
                 part,
                 taken: None,
-                // Set below, with what has to be kept first.
+                // Set with what is taken, once there is a record to keep it.
                 party: Party::NOBODY,
                 room: calling.room,
                 refused,
+                _paid: paid,
                 next: None,
             };
-            match wait_for_others(calling, change, taken) {
-                Ok(()) => return Err(NotNow::Later),
-                Err(taken) => release_here(m, taken),
+            let paid = pay_for::<Change<M>>(&process.ops.ledger, 1);
+            let record = paid.ok().and_then(|paid| try_box(change(paid)).ok());
+            match record.and_then(|record| Some((record, calling.keep(Target::Memory)?))) {
+                Some((record, party)) => {
+                    wait_for_others(m, record, taken, party);
+                    return Err(NotNow::Later);
+                }
+                None => release_here(m, taken),
             }
         }
         next = part.end();
@@ -387,25 +413,22 @@ fn take_out<M: Machine>(
     Ok(())
 }
 
-/// Leaves the call pending until others have flushed; what was taken comes back without memory for that.
+/// Leaves the call pending until others have flushed.
 fn wait_for_others<M: Machine>(
-    calling: &mut Calling<'_, M>,
-    change: Change<M>,
+    m: M,
+    mut change: Box<Change<M>>,
     taken: <M::Space as Space>::Taken,
-) -> Result<(), <M::Space as Space>::Taken> {
-    let m = calling.caller.m;
-    let Ok(mut change) = try_box(change) else { return Err(taken) };
-    let Some(party) = calling.keep(Target::Memory) else { return Err(taken) };
+    party: Party,
+) {
     change.party = party;
     change.taken = Some(taken);
     change.process.change_began();
     if m.records().remains.add_change(&m.records().changes, change) {
         end::ask_for_a_step(m);
     }
-    Ok(())
 }
 
-/// Waits in the call itself until others have flushed: there is no memory to wait otherwise. They answer when they
+/// Waits in the call itself until others have flushed: there is no memory to wait otherwise, or nobody who pays for it. They answer when they
 /// next leave the kernel, and interrupts come in here meanwhile.
 #[cold]
 fn release_here<M: Machine>(m: M, taken: <M::Space as Space>::Taken) {

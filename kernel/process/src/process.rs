@@ -5,13 +5,15 @@ use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
 use alloc::vec::Vec;
 use core_elf::Guards;
-use core_fallible::try_push;
+use core_endpoint::{EndpointKey, Limits};
+use core_ledger::{ChargeError, KernelStackPages, Line, Reservation, Threads};
 use core_manifest::{Name, Profile};
 use core_sched_policy::Weight;
 use core_thread::{CloseVerdict, LeaveVerdict, Roster, ThreadKey};
-use kernel_ops::capability::{CapTable, ProcessKey};
+use kernel_ops::capability::{ProcessKey, new_table};
 use kernel_ops::machine::{Pending, ProcessPart};
 use kernel_ops::object::Objects;
+use kernel_ops::paid::{NoMemory, PaidVec};
 use kernel_ops::service::Service;
 use smp_lock::{LockClass, TicketLock};
 
@@ -36,8 +38,6 @@ pub struct Process<M: Objects> {
 pub struct Members<M: Objects> {
     /// How many live, and how it ends.
     pub roster: Roster,
-    /// Thread records that are charged.
-    charged: u32,
     /// What it may use.
     pub profile: Profile,
     /// What it is called.
@@ -46,8 +46,8 @@ pub struct Members<M: Objects> {
     pub is_essential: bool,
     /// The guards below its stacks.
     pub guards: Guards,
-    /// Rings that threads have left.
-    rings: Vec<SpareRing<M>>,
+    /// Rings that threads have left; made with the first ring.
+    rings: Option<PaidVec<SpareRing<M>>>,
     /// The first place of the arena that never held a ring.
     next_ring: u32,
     /// What its threads weigh.
@@ -59,7 +59,7 @@ pub struct Members<M: Objects> {
 }
 
 /// What a process is made with.
-pub struct NewProcess<M: Objects> {
+pub struct NewProcess {
     /// What it is called.
     pub name: Name,
     /// What it may use.
@@ -68,10 +68,17 @@ pub struct NewProcess<M: Objects> {
     pub weight: Weight,
     /// The system ends with it.
     pub is_essential: bool,
-    /// Its table, empty.
-    pub caps: CapTable<M::Other>,
-    /// Its endpoints, if it serves any.
-    pub service: Option<Service>,
+    /// How many endpoints it serves.
+    pub endpoints: usize,
+}
+
+/// Why there is no process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeginError {
+    /// Every record is in use.
+    Records,
+    /// No memory for its table or its endpoints.
+    Memory(NoMemory),
 }
 
 /// Why a thread could not be made. Nothing changed.
@@ -85,22 +92,51 @@ pub enum SpawnError {
     StackPages,
     /// The capability table has no slot for the handle.
     Slots,
+    /// Its memory has as many frames as it may.
+    Frames,
+    /// It uses as much of the kernel's memory as it may.
+    KernelBytes,
     /// No memory for a kernel stack.
     StackMemory,
     /// No memory for the ring, or every thread record is in use.
     Memory,
 }
 
+impl From<ChargeError> for SpawnError {
+    fn from(error: ChargeError) -> Self {
+        match error {
+            ChargeError::Closed => Self::Closed,
+            ChargeError::Exhausted { line, .. } => match line {
+                Line::CapSlots => Self::Slots,
+                Line::Threads => Self::Records,
+                Line::KernelStackPages => Self::StackPages,
+                Line::Frames => Self::Frames,
+                Line::KernelBytes => Self::KernelBytes,
+                // No thread is made of sleeps.
+                Line::SleepWaiters => Self::Memory,
+            },
+        }
+    }
+}
+
+impl From<NoMemory> for SpawnError {
+    fn from(error: NoMemory) -> Self {
+        match error {
+            NoMemory::Machine => Self::Memory,
+            NoMemory::Account(error) => error.into(),
+        }
+    }
+}
+
 impl<M: Objects> Members<M> {
     fn new(profile: Profile, weight: Weight, name: Name, is_essential: bool) -> Self {
         Self {
             roster: Roster::new(),
-            charged: 0,
             profile,
             name,
             is_essential,
             guards: Guards::new(),
-            rings: Vec::new(),
+            rings: None,
             next_ring: 0,
             weight,
             first_thread: NONE,
@@ -108,10 +144,13 @@ impl<M: Objects> Members<M> {
         }
     }
 
-    /// Thread records that are charged.
-    pub fn charged(&self) -> u32 {
-        self.charged
+    /// Rings without a thread, and how many there is room for.
+    pub fn spare_rings(&self) -> (usize, usize) {
+        self.rings.as_ref().map_or((0, 0), |rings| (rings.as_ref().len(), rings.room()))
     }
+
+    /// Bytes of the kernel's heap that one of them is remembered in.
+    pub const BYTES_PER_SPARE_RING: usize = size_of::<SpareRing<M>>();
 }
 
 /// A ring without a thread.
@@ -123,6 +162,17 @@ pub(crate) struct SpareRing<M: Objects> {
     /// Room for its pending operations, all of it free.
     pub cells: Pending,
 }
+
+/// What is reserved for a thread that is being made.
+pub(crate) struct Admitted {
+    /// Its record.
+    pub record: Reservation<'static, Threads>,
+    /// Its stack in the kernel.
+    pub stack: Reservation<'static, KernelStackPages>,
+}
+
+/// Rings that are remembered at least, once there is one: as many as threads of a small process.
+const LEAST_RINGS: usize = 4;
 
 /// A place of the ring arena for a new thread.
 pub(crate) enum RingPlace<M: Objects> {
@@ -164,13 +214,26 @@ impl<M: Objects> Process<M> {
         self.changes.load(Ordering::Relaxed) != 0
     }
 
-    /// Makes it a process without memory or threads. By whoever took the free record.
-    pub(crate) fn begin(&self, new: NewProcess<M>) {
+    /// Makes it a process without memory or threads; the endpoints it serves. By whoever took the free record.
+    pub(crate) fn begin(&'static self, new: NewProcess) -> Result<Vec<EndpointKey>, NoMemory> {
+        let profile = &new.profile;
+        let ledger = &self.ops.ledger;
+        let caps = new_table(ledger, profile.cap_slots)?;
+        let limits = Limits {
+            queued: profile.endpoint_queue_limit,
+            in_flight: profile.in_flight_call_limit,
+        };
+        let (service, endpoints) = match new.endpoints {
+            0 => (None, Vec::new()),
+            count => Service::new(ledger, limits, count)
+                .map(|(service, endpoints)| (Some(service), endpoints))?,
+        };
         self.capset.store(0, Ordering::Relaxed);
         self.cpu_time_ns.store(0, Ordering::Relaxed);
         *self.members.lock() = Members::new(new.profile, new.weight, new.name, new.is_essential);
-        *self.ops.caps.lock() = Some(new.caps);
-        *self.ops.service.lock() = new.service;
+        *self.ops.caps.lock() = Some(caps);
+        *self.ops.service.lock() = service;
+        Ok(endpoints)
     }
 
     /// Its position.
@@ -220,31 +283,13 @@ impl<M: Objects> Process<M> {
     }
 
     /// Makes room for one more thread, whose kernel stack has so many pages: its record and its stack are
-    /// charged.
-    pub(crate) fn admit(&self, stack_pages: u32) -> Result<(), SpawnError> {
-        let mut members = self.members.lock();
-        if members.roster.is_closed() {
-            return Err(SpawnError::Closed);
-        }
-        let charged = members.charged.saturating_add(1);
-        if charged > members.profile.threads {
-            return Err(SpawnError::Records);
-        }
-        if charged.saturating_mul(stack_pages) > members.profile.kernel_stack_pages {
-            return Err(SpawnError::StackPages);
-        }
-        members.roster.admit().map_err(|_| SpawnError::Closed)?;
-        members.charged = charged;
-        Ok(())
-    }
-
-    /// Ends the charge of one thread record.
-    pub(crate) fn discharge(&self, m: M) {
-        let mut members = self.members.lock();
-        match members.charged.checked_sub(1) {
-            Some(charged) => members.charged = charged,
-            None => m.defect("a thread record's charge was ended twice"),
-        }
+    /// reserved.
+    pub(crate) fn admit(&'static self, stack_pages: u32) -> Result<Admitted, SpawnError> {
+        let ledger = &self.ops.ledger;
+        let record = ledger.reserve(Threads, 1)?;
+        let stack = ledger.reserve(KernelStackPages, stack_pages)?;
+        self.members.lock().roster.admit().map_err(|_| SpawnError::Closed)?;
+        Ok(Admitted { record, stack })
     }
 
     /// A thread has left; with what the process ends, if that was the last one.
@@ -272,7 +317,10 @@ impl<M: Objects> Process<M> {
     pub(crate) fn close(&self, code: i64) -> bool {
         let mut members = self.members.lock();
         members.next_to_kill = members.first_thread;
-        members.roster.close(code) != CloseVerdict::Already
+        let is_first = members.roster.close(code) != CloseVerdict::Already;
+        drop(members);
+        self.ops.ledger.close();
+        is_first
     }
 
     /// A thread is one of its own from now on; whether the process is closed, and the thread to be killed by
@@ -331,28 +379,51 @@ impl<M: Objects> Process<M> {
         count
     }
 
-    /// A place in the ring arena for a new thread; `None` if there is no memory to remember it by.
-    pub(crate) fn take_ring_place(&self) -> Option<RingPlace<M>> {
+    /// A place in the ring arena for a new thread, and room to remember it by.
+    pub(crate) fn take_ring_place(&'static self) -> Result<RingPlace<M>, NoMemory> {
         let mut members = self.members.lock();
-        if let Some(spare) = members.rings.pop() {
-            return Some(RingPlace::Used(spare));
-        }
         let number = members.next_ring;
-        members.rings.try_reserve(1).ok()?;
-        members.next_ring = number.checked_add(1)?;
-        Some(RingPlace::New(number))
+        match &mut members.rings {
+            Some(rings) => {
+                if let Some(spare) = rings.pop() {
+                    return Ok(RingPlace::Used(spare));
+                }
+                if rings.room() <= number as usize {
+                    rings.grow(rings.room())?;
+                }
+            }
+            none => *none = Some(PaidVec::with_room(&self.ops.ledger, LEAST_RINGS)?),
+        }
+        members.next_ring = number.checked_add(1).ok_or(NoMemory::Machine)?;
+        Ok(RingPlace::New(number))
+    }
+
+    /// Gives a place back at which no ring was made: the last one, if no other was taken since.
+    pub(crate) fn untake_ring_place(&self, number: u32) {
+        let mut members = self.members.lock();
+        if members.next_ring == number + 1 {
+            members.next_ring = number;
+        }
     }
 
     /// Keeps a ring for the next thread.
-    pub(crate) fn give_ring(&self, ring: SpareRing<M>) {
+    pub(crate) fn give_ring(&self, m: M, ring: SpareRing<M>) {
         let mut members = self.members.lock();
-        // Without memory to remember it by, the place stays unused until the process ends.
-        if try_push(&mut members.rings, ring).is_err() {}
+        // There is room for every place that was taken.
+        if members.rings.as_mut().is_none_or(|rings| rings.push(ring).is_err()) {
+            m.defect("a ring that nothing was made to remember by");
+        }
     }
 
     /// Lets go of a ring that no thread uses; `false` if there is none.
     pub(crate) fn drop_a_ring(&self) -> bool {
-        let ring = self.members.lock().rings.pop();
+        let mut members = self.members.lock();
+        let ring = members.rings.as_mut().and_then(PaidVec::pop);
+        if ring.is_none() {
+            // Nor is there one to come.
+            members.rings = None;
+        }
+        drop(members);
         ring.is_some()
     }
 }

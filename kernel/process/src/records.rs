@@ -4,11 +4,13 @@
 //! stays a record. So everything here is shared by plain references, and names are checked where they are
 //! used.
 
-use crate::process::{NewProcess, Process};
+use crate::process::{BeginError, NewProcess, Process};
 use crate::remains::{Changes, Remains};
 use crate::thread::Thread;
 use abi_sync::atomic::{AtomicU64, Ordering};
 use abi_sync::{AtomicRef, OnceSlice, const_fn};
+use alloc::vec::Vec;
+use core_endpoint::EndpointKey;
 use core_thread::ThreadKey;
 use kernel_ops::object::Objects;
 use smp_lock::{LockClass, TicketLock};
@@ -78,15 +80,28 @@ impl<M: Objects> Records<M> {
         self.processes.get(slot as usize)
     }
 
-    /// Makes a free record a process without memory or threads; `None` if none is free.
-    pub fn begin_process(&self, new: NewProcess<M>) -> Option<&'static Process<M>> {
+    /// Makes a free record a process without memory or threads; with the endpoints it serves.
+    pub fn begin_process(
+        &self,
+        new: NewProcess,
+    ) -> Result<(&'static Process<M>, Vec<EndpointKey>), BeginError> {
         let identity = self.next_identity.fetch_add(1, Ordering::Relaxed);
-        let sleeps = new.profile.sleep_waiters;
+        let profile = new.profile;
         let mut free = (0_u32..).zip(self.processes());
-        let (_, process) =
-            free.find(|(slot, process)| process.ops.begin(*slot, identity, sleeps))?;
-        process.begin(new);
-        Some(process)
+        let (_, process) = free
+            .find(|(slot, process)| process.ops.begin(*slot, identity, &profile))
+            .ok_or(BeginError::Records)?;
+        match process.begin(new) {
+            Ok(endpoints) => Ok((process, endpoints)),
+            Err(error) => {
+                let is_zero = process.ops.vacate();
+                debug_assert!(
+                    is_zero,
+                    "a process that did not begin has an account that is not zero"
+                );
+                Err(BeginError::Memory(error))
+            }
+        }
     }
 
     /// The thread that takes apart what ended, once it has begun; its account is its own.

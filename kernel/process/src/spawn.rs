@@ -3,12 +3,13 @@
 use crate::end;
 use crate::join;
 use crate::machine::{Machine, Place, Stack, process_of};
-use crate::process::{Process, RingPlace, SpareRing, SpawnError};
-use crate::thread::Thread;
+use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
+use crate::thread::{Life, Thread};
 use abi_sync::atomic::AtomicU64;
 use abi_types::{CapSlot, RingBlock};
-use core_cap::Cap;
-use core_fallible::{OutOfMemory, try_collect};
+use core_cap::{Cap, InsertError};
+use core_fallible::OutOfMemory;
+use core_ledger::Ledger;
 use core_sched::CpuId;
 use core_sched_policy::{LatencyClass, Share, Weight};
 use core_thread::{Lifecycle, ThreadKey};
@@ -16,6 +17,7 @@ use kernel_dispatch::{self as dispatch, preemption_point};
 use kernel_ops::capability::Object;
 use kernel_ops::machine::{Defect, Own, Pending};
 use kernel_ops::object::Calling;
+use kernel_ops::paid::{NoMemory, PaidVec};
 use smp_pending::{Cell, Cells};
 use smp_ring::{NewRing, Refused};
 use smp_rq::lock_home_by;
@@ -32,14 +34,17 @@ impl<M: Machine> Parts<M> {
     fn allocate(m: M, process: &'static Process<M>) -> Result<Self, SpawnError> {
         let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         preemption_point(m);
-        let (ring, limit) = take_ring(m, process).ok_or(SpawnError::Memory)?;
+        let (ring, limit) = take_ring(m, process)?;
         preemption_point(m);
         Ok(Self { stack, ring, limit })
     }
 }
 
 /// A ring for a new thread, and how much one call may carry.
-fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(SpareRing<M>, u32)> {
+fn take_ring<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+) -> Result<(SpareRing<M>, u32), NoMemory> {
     let (entries, limit) = {
         let profile = &process.members.lock().profile;
         (profile.ring_entries, profile.ring_scratch_limit_bytes)
@@ -47,22 +52,32 @@ fn take_ring<M: Machine>(m: M, process: &'static Process<M>) -> Option<(SpareRin
     let ring = match process.take_ring_place()? {
         RingPlace::Used(ring) => ring,
         RingPlace::New(number) => {
-            let block = RingBlock::new(entries)?;
-            let cells = pending(block.cq_entries()).ok()?;
-            preemption_point(m);
-            let address = Process::<M>::ring_address(number);
-            let memory = m.new_ring(&process.ops.space, address, block)?;
-            SpareRing { number, memory, cells }
+            let made = new_ring(m, process, number, entries);
+            made.inspect_err(|_| process.untake_ring_place(number))?
         }
     };
-    Some((ring, limit))
+    Ok((ring, limit))
+}
+
+fn new_ring<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+    number: u32,
+    entries: u32,
+) -> Result<SpareRing<M>, NoMemory> {
+    let block = RingBlock::new(entries).ok_or(NoMemory::Machine)?;
+    let cells = pending(&process.ops.ledger, block.cq_entries())?;
+    preemption_point(m);
+    let address = Process::<M>::ring_address(number);
+    let memory = m.new_ring(&process.ops.space, address, block)?;
+    Ok(SpareRing { number, memory, cells })
 }
 
 /// Room for that many pending operations.
-fn pending(count: u32) -> Result<Pending, OutOfMemory> {
-    let cells = try_collect((1..count).map(|_| Cell::default()))?;
-    let words = count.div_ceil(u64::BITS);
-    Ok(Cells::new(cells, try_collect((1..words).map(|_| AtomicU64::new(0)))?))
+fn pending(ledger: &'static Ledger, count: u32) -> Result<Pending, NoMemory> {
+    let (others, words) = (count.saturating_sub(1), count.div_ceil(u64::BITS).saturating_sub(1));
+    let cells = PaidVec::of(ledger, others as usize, |_| Cell::default())?;
+    Ok(Cells::new(cells, PaidVec::of(ledger, words as usize, |_| AtomicU64::new(0))?))
 }
 
 /// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.
@@ -73,8 +88,8 @@ pub fn spawn<M: Machine>(
     weight: Weight,
     held: bool,
 ) -> Result<ThreadKey, SpawnError> {
-    process.admit(M::STACK_PAGES)?;
-    match prepare(m, process, &mut start, weight, held) {
+    let admitted = process.admit(M::STACK_PAGES)?;
+    match prepare(m, process, &mut start, weight, held, admitted) {
         Ok(thread) => {
             let key = thread.key();
             // The process may have been closed since it admitted the thread: then its killer did not find it.
@@ -92,7 +107,6 @@ pub fn spawn<M: Machine>(
             Ok(key)
         }
         Err(error) => {
-            process.discharge(m);
             if let Some(code) = process.leave(m, 0) {
                 end::reap_process(m, process, code);
             }
@@ -121,9 +135,12 @@ pub fn spawn_held<M: Machine>(
     let key = made?;
     let slot = table.insert(Cap::new(Object::Other(M::handle_to(key))));
     drop(caps);
-    slot.map_err(|_| {
+    slot.map_err(|error| {
         join::handle_released(m, key);
-        SpawnError::Closed
+        match error {
+            InsertError::Full => SpawnError::Slots,
+            InsertError::Closed => SpawnError::Closed,
+        }
     })
 }
 
@@ -133,10 +150,19 @@ fn prepare<M: Machine>(
     start: &mut M::UserStart,
     weight: Weight,
     held: bool,
+    admitted: Admitted,
 ) -> Result<&'static Thread<M>, SpawnError> {
-    let parts = Parts::allocate(m, process)?;
+    let parts = match Parts::allocate(m, process) {
+        Ok(parts) => parts,
+        Err(error) => {
+            if m.plants(Defect::ReservationKept) {
+                core::mem::forget(admitted);
+            }
+            return Err(error);
+        }
+    };
     let Some(thread) = m.records().take_thread() else {
-        process.give_ring(parts.ring);
+        process.give_ring(m, parts.ring);
         return Err(SpawnError::Memory);
     };
     let Ok(generation) = thread.state.create() else {
@@ -151,14 +177,16 @@ fn prepare<M: Machine>(
         capset: process.capset_address(),
     };
     thread.begin(process.slot(), number);
-    *thread.lifecycle.lock() =
-        Some(if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) });
+    let Admitted { record, stack } = admitted;
+    let lifecycle = if held { Lifecycle::new(key) } else { Lifecycle::new_unheld(key) };
+    *thread.lifecycle.lock() = Some(Life::new(lifecycle, record.commit()));
+    let stack = stack.commit();
     let own_process = &process.ops;
     let ring = NewRing {
         memory,
         params_bytes: parts.limit,
         result_bytes: parts.limit,
-        shared: || Own { cells, process: own_process, generation },
+        shared: || Own { cells, process: own_process, generation, stack },
         only_passes: !m.tables().has_fast_path,
     };
     let start = m.start(&process.ops.space, start, place);
@@ -166,7 +194,7 @@ fn prepare<M: Machine>(
     if let Err(Refused { stack, ring, .. }) = prepared {
         drop(stack);
         if let Some(NewRing { memory, shared, .. }) = ring {
-            process.give_ring(SpareRing { number, memory, cells: shared().cells });
+            process.give_ring(m, SpareRing { number, memory, cells: shared().cells });
         }
         undo(m, thread);
         return Err(SpawnError::Closed);

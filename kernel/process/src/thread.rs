@@ -1,7 +1,8 @@
 //! A thread's record.
 
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use core_sched::{Charge, CpuId};
+use core_ledger::{Charge, Threads};
+use core_sched::CpuId;
 use core_thread::{Lifecycle, StateWord, ThreadKey};
 use kernel_ops::machine::ThreadPart;
 use kernel_ops::object::Objects;
@@ -10,6 +11,47 @@ use smp_rq::Node;
 
 /// In the place of a record's position: none.
 pub const NONE: u32 = u32::MAX;
+
+/// A thread's lifecycle, with what pays for its record.
+#[derive(Debug)]
+pub struct Life {
+    lifecycle: Lifecycle,
+    paid: Option<Charge<'static, Threads>>,
+}
+
+impl Life {
+    pub(crate) fn new(lifecycle: Lifecycle, paid: Charge<'static, Threads>) -> Self {
+        Self { lifecycle, paid: Some(paid) }
+    }
+
+    /// Takes out what pays for the record, once: nobody can ask for the thread's exit code any more.
+    #[must_use = "released when the lock is"]
+    pub(crate) fn end_charge<M: Objects>(&mut self, m: M) -> Charge<'static, Threads> {
+        match self.paid.take() {
+            Some(paid) => paid,
+            None => m.defect("a thread record's charge was ended twice"),
+        }
+    }
+
+    /// Whether the record is paid for.
+    pub fn is_paid(&self) -> bool {
+        self.paid.is_some()
+    }
+}
+
+impl core::ops::Deref for Life {
+    type Target = Lifecycle;
+
+    fn deref(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+}
+
+impl core::ops::DerefMut for Life {
+    fn deref_mut(&mut self) -> &mut Lifecycle {
+        &mut self.lifecycle
+    }
+}
 
 /// One record.
 pub struct Thread<M: Objects> {
@@ -25,7 +67,7 @@ pub struct Thread<M: Objects> {
     /// What it exits with, as bits.
     exit_code: AtomicU64,
     /// Join, detach and exit.
-    pub lifecycle: TicketLock<Option<Lifecycle>>,
+    pub lifecycle: TicketLock<Option<Life>>,
     /// Which place of the ring arena its ring has.
     pub(crate) ring_number: AtomicU32,
     /// The next free record, or the next to be taken apart.
@@ -75,7 +117,7 @@ impl<M: Objects> Thread<M> {
 
     /// It ran: its process pays when it ends, as long as nobody else offers to.
     #[inline(always)]
-    pub fn charge(&self, charge: Charge) {
+    pub fn charge(&self, charge: core_sched::Charge) {
         // Not an atomic addition: nobody else writes it.
         let ran_ns = self.ran_ns.load(Ordering::Relaxed).wrapping_add(charge.elapsed_ns);
         self.ran_ns.store(ran_ns, Ordering::Relaxed);

@@ -214,10 +214,12 @@ fn each_line_of_a_profile_has_its_own_sentence() {
         assert!(said.contains(expected), "{said}");
         user.exit(0)
     };
-    let cases: [(&str, fn(&mut core_manifest::Profile)); 3] = [
+    let cases: [(&str, fn(&mut core_manifest::Profile)); 5] = [
         ("threads", |profile| profile.threads = 3),
         ("kernel-stack pages", |profile| profile.kernel_stack_pages = 3),
         ("slot for the handle", |profile| profile.cap_slots = 8),
+        ("no frames left: ", |profile| profile.frames = 3),
+        ("no kernel memory left: ", |profile| profile.kernel_bytes = 9_000),
     ];
     for (expected, shrink) in cases {
         let mut process = Process::new("main", move |user| refusal(user, expected));
@@ -433,6 +435,26 @@ fn planted_bugs_in_the_end_of_threads_are_found() {
         assert_eq!(user.call(User::calling(service, 0, 0)).status(), Status::Disconnected);
     };
     assert!(is_found(Defect::ServesOn, served, vec![server]));
+}
+
+#[test]
+fn planted_bugs_in_accounts_are_found() {
+    let main = |mut user: User| {
+        let handle = user.spawn(0, 0).unwrap();
+        joined(&mut user, handle);
+    };
+    for defect in [Defect::RecordChargeKept, Defect::StackChargeKept] {
+        assert!(is_found(defect, main, vec![body(|_| {})]), "{defect:?} is not noticed");
+    }
+    // Frames for the ring of the first thread only.
+    let refused = |mut user: User| assert!(user.spawn(0, 0).is_err());
+    let config = Config { defect: Some(Defect::ReservationKept), ..Config::default() };
+    let mut process = Process::new("main", refused);
+    process.profile.frames = 2;
+    let runs = AssertUnwindSafe(|| run(config, vec![process.clone()], vec![body(|_| {})]));
+    assert!(catch_unwind(runs).is_err(), "what stays reserved is not noticed");
+    let whole = run(Config::default(), vec![process], vec![body(|_| {})]);
+    assert_eq!(ended_with(&whole), [("main", 0)]);
 }
 
 /// A completion that comes late, for a thread whose record is another's by now, reaches nobody.

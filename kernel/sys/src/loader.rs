@@ -12,24 +12,26 @@ use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader};
 use alloc::vec::Vec;
 use core::fmt;
 use core_address::PAGE_SIZE;
-use core_cap::{Cap, Grant, Slot, Table};
+use core_cap::{Cap, Grant};
 use core_elf::{Guards, Image, Tls};
-use core_endpoint::{EndpointKey, Limits};
-use core_manifest::{GrantKind, Manifest, Name, Profile};
+use core_endpoint::EndpointKey;
+use core_ledger::{ChargeError, Frames};
+use core_manifest::{GrantKind, Manifest, Name};
 use core_paging::Access;
 use core_sched_policy::Weight;
 use core_vm::{PageRange, VmError};
 use kernel_arch::context::UserStart;
 use kernel_arch::log;
 use kernel_mm::OutOfMemory;
-use kernel_mm::fallible::{try_collect, try_push};
+use kernel_mm::fallible::try_push;
 use kernel_mm::space::{MAX_PAGES, SpaceError};
-use kernel_ops::capability::{CapTable, FacetOf};
+use kernel_object::thread_spawner::Refused;
+use kernel_ops::capability::FacetOf;
 use kernel_ops::map::MapError;
-use kernel_ops::service::Service;
-use kernel_process::NewProcess;
+use kernel_ops::paid::NoMemory;
 use kernel_process::process::SpawnError;
 use kernel_process::spawn::{spawn, spawn_reaper};
+use kernel_process::{BeginError, NewProcess};
 use zerocopy::IntoBytes;
 
 /// The boot module that holds the manifest.
@@ -42,7 +44,7 @@ pub(crate) enum Refusal {
     Module(Name),
     Memory(Name, SpaceError),
     OutOfMemory,
-    Records(Name),
+    Begin(Name, BeginError),
     Slots(Name),
     Thread(Name, SpawnError),
 }
@@ -53,15 +55,36 @@ impl fmt::Display for Refusal {
             Self::Manifest(error) => write!(f, "{MANIFEST_MODULE}: {error}"),
             Self::Elf(name, error) => write!(f, "process {}: {error}", name.as_str()),
             Self::Module(name) => write!(f, "process {}: its boot module is gone", name.as_str()),
+            Self::OutOfMemory => f.write_str("not enough memory for the processes"),
+            Self::Begin(name, BeginError::Records) => {
+                write!(f, "process {}: too many processes", name.as_str())
+            }
+            Self::Begin(name, BeginError::Memory(NoMemory::Machine)) => {
+                write!(f, "process {}: not enough memory for its tables", name.as_str())
+            }
+            Self::Begin(name, BeginError::Memory(NoMemory::Account(error)))
+            | Self::Memory(name, SpaceError::Account(error)) => {
+                write!(f, "process {}: {}", name.as_str(), error.message())?;
+                describe(f, error)
+            }
             Self::Memory(name, error) => {
                 write!(f, "process {}: its memory cannot be mapped: {error:?}", name.as_str())
             }
-            Self::OutOfMemory => f.write_str("not enough memory for the processes"),
-            Self::Records(name) => write!(f, "process {}: too many processes", name.as_str()),
             Self::Slots(name) => write!(f, "process {}: no slot for a grant", name.as_str()),
             Self::Thread(name, error) => {
-                write!(f, "process {}: no first thread: {error:?}", name.as_str())
+                let (_, why) = Refused::from(*error).exception();
+                write!(f, "process {}: no first thread: {why}", name.as_str())
             }
+        }
+    }
+}
+
+/// How much of a line was wanted, and how much there is.
+fn describe(f: &mut fmt::Formatter<'_>, error: &ChargeError) -> fmt::Result {
+    match error {
+        ChargeError::Closed => Ok(()),
+        ChargeError::Exhausted { wanted, reading, .. } => {
+            write!(f, " ({wanted} wanted, {} of {} used)", reading.used, reading.limit)
         }
     }
 }
@@ -116,35 +139,17 @@ fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
         .grants()
         .filter(|grant| grant.as_ref().is_ok_and(|g| matches!(g.kind, GrantKind::Endpoint { .. })))
         .count();
-    let (service, endpoints) = if serves == 0 {
-        (None, Vec::new())
-    } else {
-        let (service, endpoints) = new_service(&from.profile, serves)?;
-        (Some(service), endpoints)
-    };
     let new = NewProcess {
         name,
         profile: from.profile,
         weight: Weight::new(from.weight).unwrap_or(Weight::DEFAULT),
         is_essential: from.is_essential,
-        caps: new_table(from.profile.cap_slots)?,
-        service,
+        endpoints: serves,
     };
-    let process = RECORDS.begin_process(new).ok_or(Refusal::Records(name))?;
-    process.ops.space.create().map_err(|error| Refusal::Memory(name, error))?;
+    let begun = RECORDS.begin_process(new);
+    let (process, endpoints) = begun.map_err(|error| Refusal::Begin(name, error))?;
+    process.ops.space.create(&process.ops.ledger).map_err(|error| Refusal::Memory(name, error))?;
     Ok(Made { process, endpoints })
-}
-
-fn new_table(limit: u32) -> Result<CapTable<KernelObject>, Refusal> {
-    let slots = limit.next_power_of_two();
-    let slots: Vec<Slot<Object>> = try_collect((0..slots).map(|_| Slot::UNUSED))?;
-    Table::new(slots, limit).map_err(|_| Refusal::OutOfMemory)
-}
-
-fn new_service(profile: &Profile, count: usize) -> Result<(Service, Vec<EndpointKey>), Refusal> {
-    let limits =
-        Limits { queued: profile.endpoint_queue_limit, in_flight: profile.in_flight_call_limit };
-    Ok(Service::new(limits, count)?)
 }
 
 /// Fills the process's table and its CapSet page.
@@ -241,6 +246,10 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
     let image = Image::parse(file).map_err(|error| Refusal::Elf(name, error))?;
     let wrong = |error| Refusal::Memory(name, error);
     let absent = |_| Refusal::Memory(name, SpaceError::Absent);
+    // All of it at once: what does not fit the profile is refused before anything is mapped.
+    let pages = image.parts().fold(STACK_PAGES, |sum, part| sum.saturating_add(part.pages));
+    let fits = process.ops.ledger.reserve(Frames, u32::try_from(pages).unwrap_or(u32::MAX));
+    fits.map(drop).map_err(|error| wrong(error.into()))?;
     for part in image.parts() {
         map(process, part.start, part.pages, part.access).map_err(wrong)?;
         for page in 0..part.pages {
@@ -265,14 +274,21 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
 fn reserve_guards(process: &'static Process, guards: &Guards) -> Result<(), SpaceError> {
     for address in guards.addresses() {
         let range = PageRange::new(address, 1).map_err(|_| SpaceError::BadRange)?;
-        process.ops.map.change(|regions| regions.reserve(range)).map_err(in_map)?;
+        process
+            .ops
+            .map
+            .change(&process.ops.ledger, |regions| regions.reserve(range))
+            .map_err(in_map)?;
     }
     Ok(())
 }
 
 fn in_map(error: MapError) -> SpaceError {
     match error {
-        MapError::OutOfMemory | MapError::Vm(VmError::Full) => SpaceError::OutOfMemory,
+        MapError::Memory(NoMemory::Account(error)) => SpaceError::Account(error),
+        MapError::Memory(NoMemory::Machine) | MapError::Vm(VmError::Full) => {
+            SpaceError::OutOfMemory
+        }
         MapError::Vm(_) => SpaceError::Occupied,
     }
 }
@@ -284,7 +300,10 @@ fn map(
     access: Access,
 ) -> Result<(), SpaceError> {
     let range = PageRange::new(start, pages).map_err(|_| SpaceError::BadRange)?;
-    let begun = process.ops.map.change(|regions| regions.map_own(range, access).map(|_| ()));
+    let begun = process
+        .ops
+        .map
+        .change(&process.ops.ledger, |regions| regions.map_own(range, access).map(|_| ()));
     begun.map_err(in_map)?;
     let mut done = 0;
     while done < pages {

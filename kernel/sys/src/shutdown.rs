@@ -5,7 +5,7 @@
 //! but its record ([`process_reaped`]). The system ends with its last process, or with an essential one.
 
 use crate::kernel::Process;
-use crate::system::RECORDS;
+use crate::system::{self, RECORDS};
 use crate::{fatal, section};
 use abi_report::Exit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,6 +16,25 @@ use spin::Once;
 static LIVE: AtomicU32 = AtomicU32::new(0);
 /// The exit code of the first process that failed, as bits.
 static FIRST_FAILURE: AtomicU64 = AtomicU64::new(0);
+
+/// Accounts of processes of which nothing is left.
+static ACCOUNTS_CLOSED: AtomicU64 = AtomicU64::new(0);
+/// Those of them that did not read zero.
+static ACCOUNTS_NOT_ZERO: AtomicU64 = AtomicU64::new(0);
+
+/// Accounts that were closed, and those of them that did not read zero.
+pub(crate) fn accounts() -> (u64, u64) {
+    (ACCOUNTS_CLOSED.load(Ordering::Relaxed), ACCOUNTS_NOT_ZERO.load(Ordering::Relaxed))
+}
+
+/// Something that a process paid for was lost. Its record is not used again until it is back.
+#[cold]
+fn account_is_not_zero() {
+    if cfg!(checked) {
+        system::defect("the account of a process that is gone does not read zero");
+    }
+    ACCOUNTS_NOT_ZERO.fetch_add(1, Ordering::Relaxed);
+}
 
 /// What a test kernel does when a process has ended: its name and exit code.
 pub type Watcher = fn(&str, i64);
@@ -45,7 +64,10 @@ pub(crate) fn process_reaped(process: &'static Process) {
         (members.name, members.is_essential)
     };
     let cpu_time_us = process.cpu_time_ns() / 1_000;
-    process.ops.vacate();
+    ACCOUNTS_CLOSED.fetch_add(1, Ordering::Relaxed);
+    if !process.ops.vacate() {
+        account_is_not_zero();
+    }
     if let Some(watcher) = WATCHER.get() {
         watcher(name.as_str(), code);
     }

@@ -18,13 +18,14 @@ use kernel_arch::context::{self, Context, KernelStart, UserStart};
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
 use kernel_arch::{apic, log, time};
-use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut};
+use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut, preemption_point};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_zeroed_words;
-use kernel_mm::space::{AddressSpace, PinnedRing, StillInUse};
+use kernel_mm::space::{AddressSpace, Pinned, PinnedRing, SpaceError, StillInUse};
 use kernel_mm::stack::{self, KernelStack};
 use kernel_mm::thread::UserContext;
 use kernel_ops::machine::{ProcessPart, Tables};
+use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start};
@@ -374,8 +375,19 @@ impl kernel_process::Machine for Kernel {
         space: &'static AddressSpace,
         address: u64,
         block: RingBlock,
-    ) -> Option<PinnedRing> {
-        space.pin(address, block.size()).ok()?.into_ring(block)
+    ) -> Result<PinnedRing, NoMemory> {
+        let no_memory = |error| match error {
+            SpaceError::Account(error) => NoMemory::Account(error),
+            _ => NoMemory::Machine,
+        };
+        let mut pinning = space.begin_pin(address, block.size()).map_err(no_memory)?;
+        loop {
+            match pinning.step().map_err(no_memory)? {
+                Pinned::More(more) => pinning = more,
+                Pinned::Done(pinned) => return pinned.into_ring(block).ok_or(NoMemory::Machine),
+            }
+            preemption_point(self);
+        }
     }
 
     fn start<'s>(

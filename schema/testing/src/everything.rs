@@ -185,6 +185,8 @@ impl system_info::Server for Everything {
                 heap_bytes: self.number ^ 1,
                 heap_frames: self.number ^ 2,
                 heap_allocations: self.number ^ 4,
+                accounts_closed: self.number ^ 5,
+                accounts_not_zero: self.number ^ 6,
             },
         })
     }

@@ -154,7 +154,7 @@ structs! {
     frame_allocator::UsageResults { used, limit, machine_free }
     manifest::ResourceProfile {
         cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ring_entries,
-        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit
+        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit, kernel_bytes
     }
     process_spawner::SpawnGrant<'a> { name, source, slot_index, slot_generation, moved }
     process_spawner::SpawnParams<'a> { name, binary, weight, profile, grants }
@@ -164,7 +164,7 @@ structs! {
     process_handle::LineUsage { used, lent, limit }
     process_handle::ProcessUsage {
         cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ring_entries,
-        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit
+        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit, kernel_bytes
     }
     process_handle::WaitResults { exit_code, reason }
     process_handle::ExitCodeResults { exited, exit_code, reason }

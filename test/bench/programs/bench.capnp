@@ -21,5 +21,6 @@ const manifest :Boot.Manifest = (processes = [
     (name = "yielder", client = (endpoint = "yielder", badge = 1)),
     (name = "park", parkSpace = void),
     (name = "spawner", threadSpawner = void),
-    (name = "control", threadControl = void)]),
+    (name = "control", threadControl = void),
+    (name = "memory", virtualMemory = void)]),
 ]);

@@ -9,7 +9,7 @@
 //!
 //! * `world.rs`: a run, from its processes to the check that nothing is left. `machine.rs`: what the machine
 //!   owes the kernel's crates. `space.rs`: memory. `objects.rs`: what it serves. `user.rs`: user mode.
-//!   [`history`]: random threads that keep book.
+//!   `accounts.rs`: accounts compared with what there is. [`history`]: random threads that keep book.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,6 +18,7 @@
     reason = "this crate reports by panicking"
 )]
 
+mod accounts;
 pub mod history;
 mod latch;
 mod machine;

@@ -14,6 +14,7 @@ use core_thread::ThreadKey;
 use core_timer::DeadlineQueue;
 use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
 use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
+use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start};
@@ -117,6 +118,7 @@ impl Host {
     pub(crate) fn user_step(self, thread: &'static Thread<Self>) {
         self.take_interrupts(true);
         while dispatch::way_out(self, thread) == WayOut::Again {}
+        self.0.check_accounts();
     }
 }
 
@@ -326,12 +328,10 @@ impl kernel_process::Machine for Host {
         space: &'static HostSpace,
         address: u64,
         block: RingBlock,
-    ) -> Option<&'static PlainMemory> {
-        self.0.allocate().ok()?;
-        let ring: &'static PlainMemory =
-            Box::leak(Box::new(PlainMemory::zeroed(block.sq_entries())));
-        space.put_ring(address, ring);
-        Some(ring)
+    ) -> Result<&'static PlainMemory, NoMemory> {
+        self.0.allocate()?;
+        let make = || &*Box::leak(Box::new(PlainMemory::zeroed(block.sq_entries())));
+        Ok(space.put_ring(address, block.size(), make)?)
     }
 
     fn start(
@@ -340,6 +340,7 @@ impl kernel_process::Machine for Host {
         user: &mut UserStart,
         place: Place,
     ) -> smp_ring_testing::Body {
+        self.0.is_in_kernel(place.thread).store(false, SeqCst);
         let (body, argument, ring) = (user.body.clone(), user.argument, space.ring(place.ring));
         self.0.guarded(move || {
             self.arrive();

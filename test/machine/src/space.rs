@@ -1,23 +1,28 @@
-//! A process's memory: pages that a test maps, and rings.
+//! A process's memory: pages that a test maps, and rings; the process's account pays for both.
 
 use abi_ring_testing::PlainMemory;
-use abi_sync::atomic::{AtomicU64, Ordering::SeqCst};
-use core_fallible::OutOfMemory;
+use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_tlb::{CpuSet, Resident, Residents, Shootdown, Token};
 use core_vm::{Access, PageRange};
 use kernel_ops::machine::{NotMapped, Space, Taken};
+use kernel_ops::paid::NoMemory;
 use smp_ring_testing::cpu_here;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
 
 /// A process's memory, with rings in memory `R`.
 pub struct HostSpace<R = &'static PlainMemory> {
     pages: Mutex<BTreeMap<u64, Page>>,
-    rings: Mutex<BTreeMap<u64, R>>,
+    /// Each with the pages it has.
+    rings: Mutex<BTreeMap<u64, (R, u32)>>,
+    /// Pays for pages and rings; `None` without a process.
+    paid: Mutex<Option<Charge<'static, Frames>>>,
     /// Pages that can still be mapped by the kernel.
-    left: Mutex<u64>,
+    left: Arc<Mutex<u64>>,
+    /// Pages that were taken out, and that other CPUs may remember.
+    leaving: Arc<Mutex<u32>>,
     /// The machine's flushes; without any, no CPU remembers anything.
     flushes: Option<&'static Flushes>,
 }
@@ -27,7 +32,9 @@ impl<R> Default for HostSpace<R> {
         Self {
             pages: Mutex::default(),
             rings: Mutex::default(),
-            left: Mutex::new(u64::MAX),
+            paid: Mutex::default(),
+            left: Arc::new(Mutex::new(u64::MAX)),
+            leaving: Arc::default(),
             flushes: None,
         }
     }
@@ -40,8 +47,6 @@ const CPUS: usize = 8;
 pub struct Flushes {
     shootdown: Shootdown<CPUS>,
     residents: Residents,
-    /// Pages that were taken out, and that other CPUs may remember.
-    pub(crate) waiting: AtomicU64,
 }
 
 impl Flushes {
@@ -49,7 +54,7 @@ impl Flushes {
     pub fn new(cpus: usize) -> Self {
         let residents = Residents::new();
         (0..cpus).for_each(|cpu| residents.enter(Resident::of(cpu)));
-        Self { shootdown: Shootdown::new(64), residents, waiting: AtomicU64::new(0) }
+        Self { shootdown: Shootdown::new(64), residents }
     }
 
     /// This CPU forgets what it was asked to.
@@ -61,7 +66,12 @@ impl Flushes {
 /// Pages that were taken out.
 pub struct HostTaken {
     flush: Option<(&'static Flushes, Token, CpuSet)>,
-    pages: u64,
+    /// Pays for them.
+    paid: Option<Charge<'static, Frames>>,
+    /// Where they are counted until they are free.
+    leaving: Arc<Mutex<u32>>,
+    /// Where there is room for as many then.
+    left: Arc<Mutex<u64>>,
 }
 
 impl Taken for HostTaken {
@@ -74,14 +84,19 @@ impl Taken for HostTaken {
     }
 
     fn release(self) -> Result<(), Self> {
-        let Self { flush: Some((flushes, token, interrupt)), pages } = self else { return Ok(()) };
-        match token.finish(&flushes.shootdown) {
-            Ok(()) => {
-                flushes.waiting.fetch_sub(pages, SeqCst);
-                Ok(())
-            }
-            Err(token) => Err(Self { flush: Some((flushes, token, interrupt)), pages }),
+        let Self { flush, paid, leaving, left } = self;
+        if let Some((flushes, token, interrupt)) = flush
+            && let Err(token) = token.finish(&flushes.shootdown)
+        {
+            let flush = Some((flushes, token, interrupt));
+            return Err(Self { flush, paid, leaving, left });
         }
+        let pages = paid.as_ref().map_or(0, Charge::count);
+        let mut left = left.lock().unwrap();
+        *left = left.saturating_add(pages.into());
+        *leaving.lock().unwrap() -= pages;
+        drop(paid);
+        Ok(())
     }
 }
 
@@ -106,52 +121,109 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
         self.pages.lock().unwrap().keys().copied().collect()
     }
 
-    /// Asks the other CPUs to forget pages.
-    fn take_away(&self, pages: u64) -> Option<HostTaken> {
-        let Some(flushes) = self.flushes else { return Some(HostTaken { flush: None, pages }) };
-        let permit = flushes.shootdown.begin().ok()?;
-        flushes.waiting.fetch_add(pages, SeqCst);
-        let posted = permit.post(&flushes.residents, cpu_here());
-        Some(HostTaken { flush: Some((flushes, posted.token, posted.interrupt)), pages })
+    /// Asks the other CPUs to forget pages, of which so many are free then.
+    fn take_away(&self, pages: u32) -> Option<HostTaken> {
+        let flush = match self.flushes {
+            Some(flushes) => {
+                let permit = flushes.shootdown.begin().ok()?;
+                let posted = permit.post(&flushes.residents, cpu_here());
+                Some((flushes, posted.token, posted.interrupt))
+            }
+            None => None,
+        };
+        let paid = self.paid.lock().unwrap().as_mut().and_then(|paid| paid.split(pages));
+        *self.leaving.lock().unwrap() += pages;
+        Some(HostTaken { flush, paid, leaving: self.leaving.clone(), left: self.left.clone() })
     }
 
-    /// Maps pages of zeros.
+    /// Makes it the memory of a process with that account.
+    pub fn create(&self, ledger: &'static Ledger) {
+        let paid = ledger.reserve(Frames, 0).expect("an open account").commit();
+        assert!(self.paid.lock().unwrap().replace(paid).is_none(), "it is another's");
+    }
+
+    fn pay(&self, pages: u32) -> Result<(), ChargeError> {
+        let mut paid = self.paid.lock().unwrap();
+        let paid = paid.as_mut().ok_or(ChargeError::Closed)?;
+        let more = paid.reserve_more(pages)?.commit();
+        paid.merge(more).expect("one account");
+        Ok(())
+    }
+
+    fn refund(&self, pages: u32) {
+        let mut paid = self.paid.lock().unwrap();
+        if let Some(paid) = paid.as_mut() {
+            paid.split(pages).expect("every page was paid for").release();
+        }
+    }
+
+    /// Pages and pages of rings that there are.
+    pub fn frames(&self) -> u32 {
+        let rings = self.rings.lock().unwrap();
+        self.pages.lock().unwrap().len() as u32
+            + *self.leaving.lock().unwrap()
+            + rings.values().map(|(_, pages)| pages).sum::<u32>()
+    }
+
+    /// Maps pages of zeros, where none are.
     pub fn map(&self, start: u64, pages: u64, is_writable: bool) {
+        self.pay(pages as u32).expect("frames enough");
+        self.put(start, pages, is_writable);
+    }
+
+    fn put(&self, start: u64, pages: u64, is_writable: bool) {
         let mut map = self.pages.lock().unwrap();
         for page in 0..pages {
             let bytes = vec![0; PAGE as usize].into_boxed_slice();
-            map.insert(start / PAGE + page, Page { bytes, is_writable });
+            let there = map.insert(start / PAGE + page, Page { bytes, is_writable });
+            assert!(there.is_none(), "a page is mapped twice");
         }
     }
 
     /// Takes a page away.
     pub fn unmap(&self, start: u64) {
-        self.pages.lock().unwrap().remove(&(start / PAGE));
+        if self.pages.lock().unwrap().remove(&(start / PAGE)).is_some() {
+            self.refund(1);
+        }
     }
 
-    /// Puts a ring at an address.
-    pub fn put_ring(&self, address: u64, ring: R) {
-        self.rings.lock().unwrap().insert(address, ring);
+    /// Puts a ring of so many bytes at an address, made when it is paid for.
+    pub fn put_ring(
+        &self,
+        address: u64,
+        bytes: usize,
+        make: impl FnOnce() -> R,
+    ) -> Result<R, ChargeError> {
+        let pages = bytes.div_ceil(PAGE as usize) as u32;
+        self.pay(pages)?;
+        let ring = make();
+        self.rings.lock().unwrap().insert(address, (ring, pages));
+        Ok(ring)
     }
 
     /// The ring at an address.
     pub fn ring(&self, address: u64) -> R {
-        self.rings.lock().unwrap()[&address]
+        self.rings.lock().unwrap()[&address].0
     }
 
     /// Takes every ring away.
     pub fn take_rings(&self) -> impl Iterator<Item = R> {
-        std::mem::take(&mut *self.rings.lock().unwrap()).into_values()
+        let rings = std::mem::take(&mut *self.rings.lock().unwrap());
+        self.refund(rings.values().map(|(_, pages)| pages).sum());
+        rings.into_values().map(|(ring, _)| ring)
     }
 
     /// Frees at most so many pages, and the rings with the last; whether nothing is left.
     pub fn free(&self, most: u64) -> bool {
         let mut map = self.pages.lock().unwrap();
         for _ in 0..most {
-            map.pop_first();
+            if map.pop_first().is_some() {
+                self.refund(1);
+            }
         }
         if map.is_empty() {
-            self.rings.lock().unwrap().clear();
+            drop(self.take_rings());
+            *self.paid.lock().unwrap() = None;
         }
         map.is_empty()
     }
@@ -206,25 +278,22 @@ impl<R: Copy + Send + 'static> Space for HostSpace<R> {
 
     type Taken = HostTaken;
 
-    fn map_new(&self, range: PageRange, access: Access) -> Result<(), OutOfMemory> {
+    fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory> {
         let mut left = self.left.lock().unwrap();
-        *left = left.checked_sub(range.pages()).ok_or(OutOfMemory)?;
+        let after = left.checked_sub(range.pages()).ok_or(NoMemory::Machine)?;
+        self.pay(range.pages() as u32)?;
+        *left = after;
         drop(left);
-        for page in range.first()..range.end() {
-            assert!(!self.pages.lock().unwrap().contains_key(&page), "{page:#x} is mapped twice");
-        }
-        self.map(range.address(), range.pages(), access == Access::Write);
+        self.put(range.address(), range.pages(), access == Access::Write);
         Ok(())
     }
 
     fn unmap(&self, range: PageRange) -> Option<HostTaken> {
-        let taken = self.take_away(range.pages())?;
+        let taken = self.take_away(range.pages() as u32)?;
         for page in range.first()..range.end() {
             let gone = self.pages.lock().unwrap().remove(&page);
             assert!(gone.is_some(), "{page:#x} is not mapped");
         }
-        let mut left = self.left.lock().unwrap();
-        *left = left.saturating_add(range.pages());
         Some(taken)
     }
 

@@ -80,7 +80,10 @@ impl User {
     /// `cap_enter`.
     pub fn enter(&mut self, min_complete: u64, timeout_ns: u64) -> EnterResult {
         self.m.user_step(self.thread);
+        let is_in_kernel = self.m.0.is_in_kernel(self.thread.slot());
+        is_in_kernel.store(true, SeqCst);
         let entered = enter::cap_enter(self.m, Here::now(self.m), min_complete, timeout_ns);
+        is_in_kernel.store(false, SeqCst);
         self.m.user_step(self.thread);
         EnterResult(entered)
     }

@@ -7,9 +7,10 @@ use crate::space::{Flushes, HostSpace};
 use crate::user::User;
 use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use abi_types::CapSlot;
-use core_cap::{Cap, Slot, Table};
-use core_endpoint::{EndpointKey, Limits};
+use core_cap::Cap;
+use core_endpoint::EndpointKey;
 use core_fallible::OutOfMemory;
+use core_ledger::Line;
 use core_manifest::{Name, Profile};
 use core_park::Waiter;
 use core_sched::CpuId;
@@ -17,7 +18,6 @@ use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
 use kernel_ops::machine::{CpuPart, Defect, Tables};
-use kernel_ops::service::Service;
 use kernel_ops::timers::Timers;
 use kernel_process::{NewProcess, Records, Thread, spawn};
 use smp_ipi::IdleSet;
@@ -106,6 +106,7 @@ impl Process {
             ring_scratch_limit_bytes: 1 << 16,
             in_flight_call_limit: 4,
             endpoint_queue_limit: 4,
+            kernel_bytes: 1 << 20,
         };
         let grants = vec![
             ("timer", Grant::Object(HostObject::Timer)),
@@ -147,6 +148,8 @@ pub struct World {
     is_over: AtomicBool,
     halted: AtomicUsize,
     latch: Latch,
+    /// Which threads are in the kernel.
+    in_kernel: Vec<AtomicBool>,
     pub(crate) config: Config,
     /// Allocations so far; none is counted before the processes run.
     allocations: AtomicUsize,
@@ -182,6 +185,7 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
         is_over: AtomicBool::new(false),
         halted: AtomicUsize::new(0),
         latch: Latch::new(config.cpus),
+        in_kernel: (0..config.threads).map(|_| AtomicBool::new(false)).collect(),
         config,
         allocations: AtomicUsize::new(0),
         has_begun: AtomicBool::new(false),
@@ -242,22 +246,16 @@ impl World {
         for process in &processes {
             let is_served = |(_, grant): &&(_, Grant)| matches!(grant, Grant::Endpoint);
             let count = process.grants.iter().filter(is_served).count();
-            let profile = &process.profile;
-            let limits = Limits {
-                queued: profile.endpoint_queue_limit,
-                in_flight: profile.in_flight_call_limit,
-            };
-            let (service, endpoints) = Service::new(limits, count).unwrap();
-            let slots: Vec<Slot<_>> = (0..profile.cap_slots).map(|_| Slot::UNUSED).collect();
             let new = NewProcess {
                 name: Name::new(process.name),
-                profile: *profile,
+                profile: process.profile,
                 weight: Weight::DEFAULT,
                 is_essential: false,
-                caps: Table::new(slots, profile.cap_slots).unwrap(),
-                service: (count > 0).then_some(service),
+                endpoints: count,
             };
-            let record = self.records.begin_process(new).expect("a record");
+            let made_of = self.records.begin_process(new);
+            let (record, endpoints) = made_of.expect("a record, and memory");
+            record.ops.space.create(&record.ops.ledger);
             made.push((record, endpoints));
         }
         for (process, (record, own)) in processes.iter().zip(&made) {
@@ -314,6 +312,11 @@ impl World {
         if self.config.out_of_memory_at == Some(number) { Err(OutOfMemory) } else { Ok(()) }
     }
 
+    /// Whether a thread is in the kernel: said by itself.
+    pub(crate) fn is_in_kernel(&self, thread: u32) -> &AtomicBool {
+        &self.in_kernel[thread as usize]
+    }
+
     /// Whether every process has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(SeqCst)
@@ -322,15 +325,13 @@ impl World {
     /// A process was taken apart: nothing may be left of it but the record.
     pub(crate) fn reaped(&self, process: &'static kernel_process::Process<Host>) {
         assert_eq!(process.ops.sleeps(), 0, "a sleep of {process:?} is left");
-        let members = process.members.lock();
-        assert_eq!(members.charged(), 0, "a thread record of {process:?} is charged");
-        let name = members.name;
-        drop(members);
+        let name = process.members.lock().name;
         if let Some(service) = process.ops.service.lock().as_ref() {
             service.calls.check_invariants().unwrap();
         }
         self.ends.lock().unwrap().push((name.as_str().to_string(), process.exit_code()));
-        process.ops.vacate();
+        let lines = Line::ALL.map(|line| (line, process.ops.ledger.reading(line).used));
+        assert!(process.ops.vacate(), "the account of {process:?} is not zero: {lines:?}");
         if self.live.fetch_sub(1, SeqCst) == 1 {
             self.is_over.store(true, SeqCst);
         }

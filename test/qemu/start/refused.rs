@@ -44,6 +44,7 @@ fn words(case: &str) -> Option<[&'static str; 2]> {
         "cut" | "noise" => ["cannot boot on this machine", "manifest.bin: "],
         "module" => ["manifest.bin: ", "start.elf"],
         "elf" => ["cannot boot on this machine", "process start: "],
+        "frames" => ["process start: no frames left: unmap memory, or raise frames (", " wanted, "],
         "guards" => ["process start: guards from 0x", "the first is not at a multiple of 4096"],
         "kind" => ["process start: a note \"capOS\" of type 7", "expected 1 (guards)"],
         "length" => ["process start: program header ", "a note reaches past the end"],

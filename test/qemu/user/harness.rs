@@ -6,6 +6,7 @@
 use abi_types::place::RING_VADDR;
 use abi_types::{Syscall, UNKNOWN_SYSCALL};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core_ledger::{Ledger, Profile};
 use core_paging::Access;
 use kernel_arch::context::{self, Context, State, UserStart};
 use kernel_arch::cpu;
@@ -28,12 +29,18 @@ pub const MAX_CPUS: usize = 8;
 
 /// A process of one thread.
 pub struct Slot {
+    /// Pays for its memory.
+    pub ledger: Ledger,
     pub space: AddressSpace,
     pub thread: UserContext,
 }
 
-pub static SLOTS: [Slot; 2 * MAX_CPUS] =
-    [const { Slot { space: AddressSpace::new(), thread: UserContext::new() } }; 2 * MAX_CPUS];
+/// What a slot may use, unless a test says otherwise: more than it does.
+pub const PLENTY: Profile = Profile { frames: 4096, ..Profile::NONE };
+
+pub static SLOTS: [Slot; 2 * MAX_CPUS] = [const {
+    Slot { ledger: Ledger::new(&PLENTY), space: AddressSpace::new(), thread: UserContext::new() }
+}; 2 * MAX_CPUS];
 
 /// How a thread came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,7 +202,7 @@ pub struct Setup {
 impl Slot {
     /// Makes the slot a process about to run `program`.
     pub fn load(&'static self, program: Program, setup: Setup) -> Result<(), &'static str> {
-        self.space.create().map_err(|_| "no space")?;
+        self.space.create(&self.ledger).map_err(|_| "no space")?;
         let map = |start, pages, access| {
             self.space.map_new(start, pages, access).map_err(|_| "a part is not mapped")
         };

@@ -49,6 +49,7 @@ const SUITE: Suite<Env> = Suite::new(&[
     Test::new("user.unmap", memory::unmap),
     Test::new("user.teardown", memory::teardown),
     Test::new("user.fails-at-every-allocation", memory::fails_at_every_allocation),
+    Test::new("user.accounts-of-every-size", memory::accounts_of_every_size),
 ]);
 
 /// The argument with which a program asks for the kernel's flags to be noted.

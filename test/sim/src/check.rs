@@ -2,6 +2,7 @@
 
 use crate::sim::{Sim, id};
 use crate::{MS, Rule};
+use core_ledger::Line;
 use core_sched::{Activity, Ordered};
 use core_sched_policy::{Policy, QUANTUM_NS};
 use core_thread::State;
@@ -80,7 +81,8 @@ impl<P: Policy + 'static> Sim<P> {
 
     /// Nothing of a process is left but its record.
     pub(crate) fn check_reaped(self, process: &'static Process<Self>) {
-        let (sleeps, charged) = (process.ops.sleeps(), process.members.lock().charged());
+        let charged = process.ops.ledger.reading(Line::Threads).used;
+        let sleeps = process.ops.sleeps();
         if (sleeps, charged) != (0, 0) {
             let detail = format!("{process:?} leaves {sleeps} sleeps and {charged} threads");
             self.fail(Rule::Invariant, detail);

@@ -13,6 +13,7 @@ use core_thread::ThreadKey;
 use kernel_ops::capability::Object;
 use kernel_ops::machine::{Defect, ProcessPart, Tables};
 use kernel_ops::object::{Calling, Objects};
+use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_process::machine::{BadStart, Place, Start};
 use kernel_process::{Process, Records, end, join};
@@ -115,11 +116,10 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         space: &'static HostSpace<Ring>,
         address: u64,
         block: RingBlock,
-    ) -> Option<Ring> {
-        let kept = RINGS.with(|rings| rings.borrow_mut().pop());
-        let ring = kept.unwrap_or_else(|| real_block(block.sq_entries()));
-        space.put_ring(address, ring);
-        Some(ring)
+    ) -> Result<Ring, NoMemory> {
+        let kept = || RINGS.with(|rings| rings.borrow_mut().pop());
+        let make = || kept().unwrap_or_else(|| real_block(block.sq_entries()));
+        Ok(space.put_ring(address, block.size(), make)?)
     }
 
     fn start(
@@ -148,6 +148,8 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
 
     fn process_reaped(self, process: &'static Process<Self>) {
         self.check_reaped(process);
-        process.ops.vacate();
+        if !process.ops.vacate() {
+            self.fail(Rule::Invariant, format!("the account of {process:?} is not zero"));
+        }
     }
 }

@@ -1,16 +1,15 @@
 //! Processes by number, what they are granted, and the services some of them offer.
 
-use crate::Machine;
 use crate::kernel::{RING_ENTRIES, Ring};
 use crate::sim::Sim;
+use crate::{Machine, Rule};
 use abi_types::CapSlot;
-use core_cap::{Cap, Slot, Table};
-use core_endpoint::{EndpointKey, Limits};
+use core_cap::Cap;
+use core_ledger::MAX_LIMIT;
 use core_manifest::{Name, Profile};
 use core_sched_policy::{Policy, Weight};
 use kernel_ops::capability::{FacetOf, Object, ProcessKey};
-use kernel_ops::service::Service;
-use kernel_process::{NewProcess, Process};
+use kernel_process::{BeginError, NewProcess, Process};
 use test_machine::{HostObject, HostSpace};
 
 /// The number of the process that serves the first service.
@@ -74,26 +73,28 @@ impl<P: Policy + 'static> Sim<P> {
             threads: room,
             kernel_stack_pages: room,
             sleep_waiters: room,
+            frames: MAX_LIMIT,
+            kernel_bytes: MAX_LIMIT,
             ring_entries: RING_ENTRIES,
             in_flight_call_limit: calls,
             endpoint_queue_limit: calls,
             ..Profile::NONE
         };
-        let limits = Limits { queued: calls, in_flight: calls };
-        let made = serves.map(|_| self.must("making a service", Service::new(limits, 1)));
-        let (service, endpoints) = made.unzip();
-        let slots = vec![Slot::UNUSED; CAP_SLOTS as usize];
-        let process = self.0.records.begin_process(NewProcess {
+        let made = self.0.records.begin_process(NewProcess {
             name: Name::new("simulated"),
             profile,
             weight: Weight::DEFAULT,
             is_essential: false,
-            caps: self.must("making a table", Table::new(slots, CAP_SLOTS)),
-            service,
-        })?;
+            endpoints: serves.iter().count(),
+        });
+        let (process, endpoints) = match made {
+            Ok(made) => made,
+            Err(BeginError::Records) => return None,
+            Err(error) => self.fail(Rule::Refused, format!("making a process: {error:?}")),
+        };
+        process.ops.space.create(&process.ops.ledger);
         let key = process.key();
-        let of =
-            endpoints.map(|keys: Vec<EndpointKey>| FacetOf { process: key, endpoint: keys[0] });
+        let of = endpoints.first().map(|&endpoint| FacetOf { process: key, endpoint });
         let home = Home {
             key,
             timer: self.grant(process, Cap::new(Object::Other(HostObject::Timer))),

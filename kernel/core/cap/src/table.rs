@@ -7,20 +7,21 @@ use core::marker::PhantomData;
 use abi_types::CapSlot;
 
 use crate::slot::{Content, NO_SLOT};
-use crate::{Cap, Grant, GrantEntry, Grants, Slot};
+use crate::{Cap, Grant, GrantEntry, Grants, Payer, Slot};
 
-/// The capabilities of one process, over storage from outside.
+/// The capabilities of one process, over storage from outside; `P` pays for the slots in use.
 ///
 /// Positions are 32-bit; the storage is a power of two of them, so that a position is masked
 /// before it is used and no misprediction reads beyond the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table<O, S> {
+pub struct Table<O, S, P = ()> {
     pub(crate) slots: S,
     mask: u32,
     pub(crate) first_free: u32,
     /// Slots that are held or reserved.
     pub(crate) used: u32,
     limit: u32,
+    payer: P,
     closed: bool,
     /// Teardown has passed every position below this one.
     drained: u32,
@@ -79,8 +80,15 @@ pub enum DrainVerdict {
 }
 
 impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
-    /// An empty table over `slots`, of which `limit` may be in use at once.
-    pub fn new(mut slots: S, limit: u32) -> Result<Self, TableSizeError> {
+    /// An empty table over `slots`, of which `limit` may be in use at once. Nobody pays for them.
+    pub fn new(slots: S, limit: u32) -> Result<Self, TableSizeError> {
+        Self::paid_by((), slots, limit)
+    }
+}
+
+impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
+    /// The same, and `payer` pays for each slot in use.
+    pub fn paid_by(payer: P, mut slots: S, limit: u32) -> Result<Self, TableSizeError> {
         let slice = slots.as_mut();
         let count = u32::try_from(slice.len()).map_err(|_| TableSizeError)?;
         if !count.is_power_of_two() || limit > count {
@@ -103,6 +111,7 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
             first_free,
             used: 0,
             limit,
+            payer,
             closed: false,
             drained: 0,
             objects: PhantomData,
@@ -112,6 +121,11 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
     /// Slots in use, promised ones included.
     pub fn used(&self) -> u32 {
         self.used
+    }
+
+    /// Who pays.
+    pub fn payer(&self) -> &P {
+        &self.payer
     }
 
     /// Slots that may be in use.
@@ -160,12 +174,16 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
         Ok(self.limit.saturating_sub(self.used))
     }
 
-    /// Takes the first free slot out of the list and marks it as promised.
+    /// Takes the first free slot out of the list and marks it as promised; `None` if there is none, or the
+    /// payer does not pay for one.
     pub(crate) fn take_free(&mut self) -> Option<u32> {
         let index = self.first_free;
         let slot = self.slot_mut(index)?;
         let Content::Free { next } = slot.content else { return None };
-        slot.content = Content::Reserved;
+        if !self.payer.pay() {
+            return None;
+        }
+        self.slot_mut(index)?.content = Content::Reserved;
         self.first_free = next;
         self.used = self.used.saturating_add(1);
         Some(index)
@@ -193,6 +211,7 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
             self.first_free = index;
         }
         self.used = self.used.saturating_sub(1);
+        self.payer.refund();
     }
 
     /// Puts a capability into a slot.

@@ -22,7 +22,7 @@
 use abi_types::CapSlot;
 use abi_types::limits::MAX_TRANSFERS;
 
-use crate::{Cap, CapError, GrantEntry, Grants, InsertError, Slot, Table};
+use crate::{Cap, CapError, GrantEntry, Grants, InsertError, Payer, Slot, Table};
 
 const MOST: usize = MAX_TRANSFERS as usize;
 
@@ -139,7 +139,7 @@ pub enum TransferError {
 #[must_use]
 pub struct Undeliverable<O>(pub Parcel<O>);
 
-impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>> Table<O, S> {
+impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
     /// At the sender: checks every line and makes the parcel. Changes nothing in the table.
     ///
     /// `may_pass` says whether a capability's interface can be transferred in this mode.

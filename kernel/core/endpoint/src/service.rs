@@ -77,6 +77,11 @@ impl<S> FoundCaller<'_, S> {
 }
 
 impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R, S, E> {
+    /// Endpoints there can be.
+    pub fn endpoint_count(&self) -> usize {
+        self.endpoints.count() as usize
+    }
+
     /// A service without endpoints. The records' generations are kept, so that storage can be
     /// used by one service after another without a token coming back to life.
     pub fn new(mut records: S, mut endpoints: E) -> Self {

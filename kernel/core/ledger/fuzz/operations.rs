@@ -14,6 +14,7 @@ fuzz_target!(|input: &[u8]| {
         kernel_stack_pages: limit,
         frames: limit,
         sleep_waiters: limit,
+        kernel_bytes: limit,
         ring_entries: 64,
         ..Profile::NONE
     };

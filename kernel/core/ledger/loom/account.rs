@@ -11,6 +11,7 @@ const PROFILE: Profile = Profile {
     kernel_stack_pages: 0,
     frames: 2,
     sleep_waiters: 0,
+    kernel_bytes: 0,
     ring_entries: 64,
     ring_scratch_limit_bytes: 4096,
     in_flight_call_limit: 32,

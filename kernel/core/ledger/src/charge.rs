@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::word::Purpose;
-use crate::{Counted, Ledger};
+use crate::{ChargeError, Counted, Ledger};
 
 /// Part of a line that is promised and not in use yet. Dropped, it goes back.
 #[derive(Debug)]
@@ -92,9 +92,27 @@ impl<'l, L: Counted> Charge<'l, L> {
         self.0.split(count).map(Self)
     }
 
+    /// Reserves more of the same line of the same account.
+    #[inline]
+    pub fn reserve_more(&self, count: u32) -> Result<Reservation<'l, L>, ChargeError> {
+        self.0.ledger.reserve_line(count)
+    }
+
     /// Adds another charge on the same account.
     pub fn merge(&mut self, other: Self) -> Result<(), OtherAccount<'l, L>> {
         self.0.merge(other.0).map_err(|other| OtherAccount(Self(other)))
+    }
+
+    /// A charge on `ledger` whose count was kept elsewhere.
+    #[inline]
+    pub(crate) fn of(ledger: &'l Ledger, count: u32) -> Self {
+        Self(Held { ledger, count, line: PhantomData })
+    }
+
+    /// Gives the count to someone who keeps it, and releases nothing.
+    #[inline]
+    pub(crate) fn into_count(mut self) -> u32 {
+        core::mem::take(&mut self.0.count)
     }
 
     /// What it paid for was given back.

@@ -52,6 +52,7 @@ impl Ledger {
                 entry(profile, Line::KernelStackPages),
                 entry(profile, Line::Frames),
                 entry(profile, Line::SleepWaiters),
+                entry(profile, Line::KernelBytes),
             ],
         }
     }
@@ -72,6 +73,14 @@ impl Ledger {
         count: u32,
     ) -> Result<Reservation<'_, L>, ChargeError> {
         let _ = line;
+        self.reserve_line(count)
+    }
+
+    #[inline]
+    pub(crate) fn reserve_line<L: Counted>(
+        &self,
+        count: u32,
+    ) -> Result<Reservation<'_, L>, ChargeError> {
         match self.take(L::LINE, Purpose::Use, count) {
             Ok(()) => Ok(Reservation::taken(self, count)),
             Err(denied) => Err(ChargeError::from_denied(denied, L::LINE, count)),
@@ -149,13 +158,15 @@ impl Ledger {
 
     #[inline]
     fn entry(&self, line: Line) -> &Entry {
-        let [cap_slots, threads, kernel_stack_pages, frames, sleep_waiters] = &self.lines;
+        let [cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes] =
+            &self.lines;
         match line {
             Line::CapSlots => cap_slots,
             Line::Threads => threads,
             Line::KernelStackPages => kernel_stack_pages,
             Line::Frames => frames,
             Line::SleepWaiters => sleep_waiters,
+            Line::KernelBytes => kernel_bytes,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A process's account: what it may use, what it uses, and what it has lent to its children.
 //!
 //! In here: [`Profile`], the limits of a process; [`Ledger`], the account over them;
-//! [`Reservation`] and [`Charge`], the two values by which anything is ever counted; [`Loan`],
-//! what a spawner gives a child out of its own account. Not in here: what a slot, a record or a
+//! [`Reservation`] and [`Charge`], the two values by which anything is ever counted; [`Pool`], charges
+//! that are kept together; [`Loan`], what a spawner gives a child out of its own account. Not in here: what a slot, a record or a
 //! page is, where it comes from, and where ledgers are kept.
 //!
 //! # Contract
@@ -27,12 +27,16 @@ mod charge;
 mod ledger;
 mod line;
 mod loan;
+mod pool;
 mod profile;
 mod word;
 
 pub use charge::{Charge, OtherAccount, Reservation};
 pub use ledger::{ChargeError, Ledger, Unsettled};
-pub use line::{CapSlots, Counted, Frames, KernelStackPages, Line, SleepWaiters, Threads};
+pub use line::{
+    CapSlots, Counted, Frames, KernelBytes, KernelStackPages, Line, SleepWaiters, Threads,
+};
 pub use loan::{LendError, Loan};
+pub use pool::Pool;
 pub use profile::{Limit, Profile};
 pub use word::{MAX_LIMIT, Reading};

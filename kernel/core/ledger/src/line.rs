@@ -13,15 +13,23 @@ pub enum Line {
     Frames,
     /// Pending sleeps.
     SleepWaiters,
+    /// Bytes of the kernel's heap.
+    KernelBytes,
 }
 
 impl Line {
     /// How many lines there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 
     /// All lines, each at its [`index`](Self::index).
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::CapSlots, Self::Threads, Self::KernelStackPages, Self::Frames, Self::SleepWaiters];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::CapSlots,
+        Self::Threads,
+        Self::KernelStackPages,
+        Self::Frames,
+        Self::SleepWaiters,
+        Self::KernelBytes,
+    ];
 
     /// Its position in an account.
     pub const fn index(self) -> usize {
@@ -36,6 +44,9 @@ impl Line {
             Self::KernelStackPages => "no kernel stack pages left: raise kernelStackPages",
             Self::Frames => "no frames left: unmap memory, or raise frames",
             Self::SleepWaiters => "no sleep left: wait for one to end, or raise sleepWaiters",
+            Self::KernelBytes => {
+                "no kernel memory left: end threads or send smaller messages, or raise kernelBytes"
+            }
         }
     }
 }
@@ -76,6 +87,8 @@ counted! {
     Frames,
     /// [`Line::SleepWaiters`].
     SleepWaiters,
+    /// [`Line::KernelBytes`].
+    KernelBytes,
 }
 
 #[cfg(all(test, not(loom)))]

@@ -2,7 +2,7 @@
 
 use crate::Line;
 
-/// The limits of one process: the five counted lines, and four that bound a single ring or
+/// The limits of one process: the six counted lines, and four that bound a single ring or
 /// endpoint and are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -24,6 +24,8 @@ pub struct Profile {
     pub in_flight_call_limit: u32,
     /// Waiting calls per endpoint, 1 to 32.
     pub endpoint_queue_limit: u32,
+    /// Bytes of the kernel's heap.
+    pub kernel_bytes: u32,
 }
 
 /// A limit that is not counted: a child's must not be larger than its spawner's.
@@ -51,6 +53,7 @@ impl Profile {
         ring_scratch_limit_bytes: 0,
         in_flight_call_limit: 0,
         endpoint_queue_limit: 0,
+        kernel_bytes: 0,
     };
 
     /// The limit of a counted line.
@@ -62,6 +65,7 @@ impl Profile {
             Line::KernelStackPages => self.kernel_stack_pages,
             Line::Frames => self.frames,
             Line::SleepWaiters => self.sleep_waiters,
+            Line::KernelBytes => self.kernel_bytes,
         }
     }
 

@@ -13,6 +13,7 @@ const NOTHING: Profile = Profile {
     ring_scratch_limit_bytes: 4096,
     in_flight_call_limit: 32,
     endpoint_queue_limit: 32,
+    kernel_bytes: 0,
 };
 
 fn profile(counted: u32) -> Profile {
@@ -22,6 +23,7 @@ fn profile(counted: u32) -> Profile {
         kernel_stack_pages: counted,
         frames: counted,
         sleep_waiters: counted,
+        kernel_bytes: counted,
         ..NOTHING
     }
 }

@@ -13,6 +13,7 @@ const OWN: Profile = Profile {
     ring_scratch_limit_bytes: 4096,
     in_flight_call_limit: 32,
     endpoint_queue_limit: 32,
+    kernel_bytes: 7,
 };
 
 /// Lines of two types stand for all: the code is the same.
@@ -21,6 +22,8 @@ enum Held<'l> {
     Frames(Charge<'l, Frames>),
     ReservedThreads(Reservation<'l, Threads>),
     Threads(Charge<'l, Threads>),
+    /// So many in the pool.
+    Pooled(u32),
     Loan(Loan<'l>),
 }
 
@@ -32,6 +35,7 @@ impl Held<'_> {
             Held::Frames(c) => vec![(Line::Frames, c.count(), 0)],
             Held::ReservedThreads(r) => vec![(Line::Threads, r.count(), 0)],
             Held::Threads(c) => vec![(Line::Threads, c.count(), 0)],
+            Held::Pooled(n) => vec![(Line::Threads, *n, 0)],
             Held::Loan(l) => Line::ALL.map(|line| (line, 0, l.profile().counted(line))).to_vec(),
         }
     }
@@ -46,7 +50,9 @@ enum Op {
     Drop(usize),
     Split(usize, u32),
     Merge(usize, usize),
-    Lend([u32; 5]),
+    Put(usize),
+    Take(u32),
+    Lend([u32; 6]),
     LendTooMuch(u8),
     Close,
     Reopen,
@@ -61,20 +67,23 @@ fn op() -> impl Strategy<Value = Op> {
         8 => any::<usize>().prop_map(Op::Drop),
         4 => (any::<usize>(), 0_u32..5).prop_map(|(at, n)| Op::Split(at, n)),
         4 => any::<(usize, usize)>().prop_map(|(a, b)| Op::Merge(a, b)),
-        4 => [0_u32..4, 0..3, 0..4, 0..6, 0..2].prop_map(Op::Lend),
+        4 => any::<usize>().prop_map(Op::Put),
+        4 => (0_u32..4).prop_map(Op::Take),
+        4 => [0_u32..4, 0..3, 0..4, 0..6, 0..2, 0..4].prop_map(Op::Lend),
         1 => any::<u8>().prop_map(Op::LendTooMuch),
         1 => Just(Op::Close),
         2 => Just(Op::Reopen),
     ]
 }
 
-fn child([cap_slots, threads, kernel_stack_pages, frames, sleep_waiters]: [u32; 5]) -> Profile {
-    Profile { cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ..OWN }
+fn child(lines: [u32; 6]) -> Profile {
+    let [cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes] = lines;
+    Profile { cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes, ..OWN }
 }
 
 /// The sums over everything held are the whole model.
-fn sums(held: &[Held<'_>]) -> [(u32, u32); 5] {
-    let mut sums = [(0, 0); 5];
+fn sums(held: &[Held<'_>]) -> [(u32, u32); 6] {
+    let mut sums = [(0, 0); 6];
     for (line, used, lent) in held.iter().flat_map(Held::takes) {
         sums[line.index()].0 += used;
         sums[line.index()].1 += lent;
@@ -93,6 +102,7 @@ proptest! {
     fn the_account_is_the_sum_of_what_is_held(ops in prop::collection::vec(op(), 1..60)) {
         let ledger = Ledger::new(&OWN);
         let mut held: Vec<Held<'_>> = Vec::new();
+        let pool = Pool::new();
         let mut closed = false;
         for op in ops {
             match op {
@@ -138,6 +148,7 @@ proptest! {
                     match held.swap_remove(at) {
                         Held::Frames(charge) => charge.release(),
                         Held::Loan(loan) => loan.give_back(),
+                        Held::Pooled(n) => held.push(Held::Pooled(n)),
                         other => drop(other),
                     }
                 }
@@ -158,6 +169,22 @@ proptest! {
                         (_, b) => held.push(b),
                     }
                 }
+                Op::Put(at) if !held.is_empty() => match held.swap_remove(at % held.len()) {
+                    Held::Threads(charge) => {
+                        held.push(Held::Pooled(charge.count()));
+                        pool.put(charge);
+                    }
+                    other => held.push(other),
+                },
+                Op::Take(n) => {
+                    let pooled = |one: &Held<'_>| matches!(one, Held::Pooled(_));
+                    let all: u32 = held.extract_if(.., |one| pooled(one)).map(|one| one.takes()[0].1).sum();
+                    prop_assert_eq!(pool.count(), all);
+                    let got = pool.take(&ledger, n);
+                    prop_assert_eq!(got.as_ref().map(Charge::count), (n <= all).then_some(n));
+                    held.push(Held::Pooled(all - got.as_ref().map_or(0, Charge::count)));
+                    held.extend(got.map(Held::Threads));
+                }
                 Op::Lend(lines) => {
                     let child = child(lines);
                     let lacking = Line::ALL.into_iter().find(|l| child.counted(*l) > free(&held, *l));
@@ -174,7 +201,7 @@ proptest! {
                     }
                 }
                 Op::LendTooMuch(which) => {
-                    let mut child = child([0; 5]);
+                    let mut child = child([0; 6]);
                     let (field, limit) = match which % 4 {
                         0 => (&mut child.ring_entries, Limit::RingEntries),
                         1 => (&mut child.ring_scratch_limit_bytes, Limit::RingScratchBytes),
@@ -189,7 +216,7 @@ proptest! {
                     closed = true;
                 }
                 Op::Reopen => {
-                    let settled = sums(&held) == [(0, 0); 5];
+                    let settled = sums(&held) == [(0, 0); 6];
                     prop_assert_eq!(ledger.reopen(&OWN).is_ok(), closed && settled);
                     closed = closed && !settled;
                 }
@@ -202,9 +229,10 @@ proptest! {
                 prop_assert_eq!(ledger.reading(line), Reading { used, lent, limit: OWN.counted(line) });
             }
             prop_assert_eq!(ledger.is_zero(), sums.iter().all(|(used, _)| *used == 0));
-            prop_assert_eq!(ledger.is_settled(), sums == [(0, 0); 5]);
+            prop_assert_eq!(ledger.is_settled(), sums == [(0, 0); 6]);
         }
         drop(held);
+        drop(pool.take(&ledger, pool.count()));
         prop_assert!(ledger.is_settled(), "something stayed behind");
     }
 }

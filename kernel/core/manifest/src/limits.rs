@@ -30,6 +30,8 @@ pub const KERNEL_STACK_PAGES: RangeInclusive<u32> = 1..=1 << 20;
 pub const FRAMES: RangeInclusive<u32> = 16..=1 << 24;
 /// `sleepWaiters`.
 pub const SLEEP_WAITERS: RangeInclusive<u32> = 0..=4096;
+/// `kernelBytes`: less than a page holds no table.
+pub const KERNEL_BYTES: RangeInclusive<u32> = 4096..=1 << 30;
 /// `ringEntries`, and a power of two.
 pub const RING_ENTRIES: RangeInclusive<u32> = 2..=MAX_SQ_ENTRIES;
 /// `ringScratchLimitBytes`.

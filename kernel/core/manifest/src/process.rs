@@ -87,6 +87,7 @@ fn read_profile(reader: resource_profile::Reader<'_>, process: &str) -> Result<P
         in_flight_call_limit: checked("inFlightCallLimit", in_flight, at_least_1.clone())?
             .min(limits::CALLS),
         endpoint_queue_limit: checked("endpointQueueLimit", queue, at_least_1)?.min(limits::CALLS),
+        kernel_bytes: checked("kernelBytes", reader.get_kernel_bytes(), limits::KERNEL_BYTES)?,
     })
 }
 

@@ -19,11 +19,11 @@ struct Process {
     weight: u16,
     essential: bool,
     /// In the order of the schema.
-    profile: [u32; 9],
+    profile: [u32; 10],
     grants: Vec<(String, Kind)>,
 }
 
-const DEFAULTS: [u32; 9] = [64, 16, 512, 4096, 16, 64, 4096, 32, 32];
+const DEFAULTS: [u32; 10] = [64, 16, 512, 4096, 16, 64, 4096, 32, 32, 262_144];
 
 /// The canonical encoding, 8-aligned.
 fn encode(processes: &[Process]) -> Vec<u64> {
@@ -36,7 +36,8 @@ fn encode(processes: &[Process]) -> Vec<u64> {
         to.set_weight(process.weight);
         to.set_essential(process.essential);
         let mut profile = to.reborrow().init_profile();
-        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue] = process.profile;
+        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes] =
+            process.profile;
         profile.set_cap_slots(slots);
         profile.set_threads(threads);
         profile.set_kernel_stack_pages(stack);
@@ -46,6 +47,7 @@ fn encode(processes: &[Process]) -> Vec<u64> {
         profile.set_ring_scratch_limit_bytes(scratch);
         profile.set_in_flight_call_limit(flight);
         profile.set_endpoint_queue_limit(queue);
+        profile.set_kernel_bytes(bytes);
         let mut grants = to.init_grants(process.grants.len() as u32);
         for (position, (name, kind)) in process.grants.iter().enumerate() {
             let mut grant = grants.reborrow().get(position as u32);
@@ -97,6 +99,7 @@ fn is_valid(processes: &[Process]) -> bool {
         128..=65536,
         1..=u64::from(u32::MAX),
         1..=u64::from(u32::MAX),
+        4096..=1 << 30,
     ];
     let mut names = HashSet::new();
     let mut receivers = HashSet::new();
@@ -156,10 +159,10 @@ fn process() -> impl Strategy<Value = Process> {
         9 => Just(DEFAULTS),
         1 => any::<(prop::sample::Index, u32)>().prop_map(|(index, value)| {
             let mut profile = DEFAULTS;
-            profile[index.index(9)] = value;
+            profile[index.index(10)] = value;
             profile
         }),
-        1 => (0usize..9, 0u32..5).prop_map(|(index, value)| {
+        1 => (0usize..10, 0u32..5).prop_map(|(index, value)| {
             let mut profile = DEFAULTS;
             profile[index] = value;
             profile
@@ -188,11 +191,12 @@ fn compare(manifest: &Manifest<'_>, processes: &[Process]) {
             (&*process.name, &*process.binary, process.weight, process.essential)
         );
         let profile = read.profile;
-        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue] = process.profile;
+        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes] =
+            process.profile;
         assert_eq!((profile.cap_slots, profile.threads), (slots, threads));
         assert_eq!((profile.kernel_stack_pages, profile.frames), (stack, frames));
         assert_eq!((profile.sleep_waiters, profile.ring_entries), (sleeps, ring));
-        assert_eq!(profile.ring_scratch_limit_bytes, scratch);
+        assert_eq!((profile.ring_scratch_limit_bytes, profile.kernel_bytes), (scratch, bytes));
         assert_eq!(
             (profile.in_flight_call_limit, profile.endpoint_queue_limit),
             (flight.min(32), queue.min(32))

@@ -20,6 +20,10 @@ pub trait TableStore {
     fn new_table(&mut self) -> Option<Frame>;
     /// Takes back a table that nothing refers to.
     fn free_table(&mut self, table: Frame);
+    /// Whether no entry of a table is in use.
+    fn is_unused(&self, table: Frame) -> bool {
+        (0..512).all(|index| self.read(table, index) == Entry::EMPTY)
+    }
 }
 
 /// Which page sizes beyond 4 KiB may be used.
@@ -451,13 +455,13 @@ fn prune(store: &mut impl TableStore, root: Frame, page: u64) {
         }
     }
     while depth > 0 {
-        let (Some(&(table, level)), Some(&(parent, above))) =
+        let (Some(&(table, _)), Some(&(parent, above))) =
             (path.get(depth), path.get(depth - 1))
         else {
             return;
         };
         let kept = above == Level::L4 && upper_half;
-        if kept || (0..512).any(|i| store.read(table, i).meaning(level) != Meaning::Empty) {
+        if kept || !store.is_unused(table) {
             return;
         }
         store.write(parent, above.index(page), Entry::EMPTY);

@@ -6,7 +6,6 @@
 //! several, and user memory may change between them, as it may at any time.
 
 use super::{AddressSpace, Detached, SpaceError};
-use crate::OutOfMemory;
 use crate::tables::Store;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +13,7 @@ use core_address::{Frame, PAGE_SIZE, PhysAddr, VirtAddr, is_lower_half};
 use core_paging::{Access, tree};
 use core_vm::PageRange;
 use kernel_arch::{paging, user};
+use kernel_ops::paid::NoMemory;
 
 pub use kernel_ops::machine::{MAX_COPY_BYTES, NotMapped};
 
@@ -207,10 +207,14 @@ impl kernel_ops::machine::Space for AddressSpace {
 
     type Taken = Detached;
 
-    fn map_new(&self, range: PageRange, access: Access) -> Result<(), OutOfMemory> {
-        AddressSpace::map_new(self, range.address(), range.pages(), access).map_err(|error| {
-            debug_assert_eq!(error, SpaceError::OutOfMemory, "{range:?}");
-            OutOfMemory
+    fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory> {
+        let mapped = AddressSpace::map_new(self, range.address(), range.pages(), access);
+        mapped.map_err(|error| match error {
+            SpaceError::Account(error) => NoMemory::Account(error),
+            other => {
+                debug_assert_eq!(other, SpaceError::OutOfMemory, "{range:?}");
+                NoMemory::Machine
+            }
         })
     }
 

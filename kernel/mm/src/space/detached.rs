@@ -2,11 +2,13 @@
 //!
 //! Decided in ADRs 28 and 132.
 
-use super::{AddressSpace, SpaceError};
+use super::{AddressSpace, InUse, SpaceError};
 use crate::frames::OwnedFrames;
 use crate::tables::Store;
+use core::mem::ManuallyDrop;
 use core_address::{Frame, VirtAddr};
 use core_frames::Order;
+use core_ledger::{Charge, Frames};
 use core_paging::{Access, Entry, TableStore, UnmapError, tree};
 use kernel_arch::paging::{CpuSet, Flush, FlushPermit};
 use kernel_ops::machine::Taken;
@@ -24,6 +26,8 @@ const MAX_FRAMES: usize = MAX_PAGES as usize + MAX_TABLES;
 #[must_use = "the frames are lost if they are not released"]
 pub struct Detached {
     frames: Kept,
+    /// Pays for them; lost with them.
+    paid: ManuallyDrop<Charge<'static, Frames>>,
     flush: Flush,
     interrupt: CpuSet,
 }
@@ -49,7 +53,7 @@ impl Detached {
     /// later.
     #[allow(clippy::result_large_err, reason = "given back to be tried again; a box could fail")]
     pub fn release(self) -> Result<usize, Detached> {
-        let Self { frames, flush, interrupt } = self;
+        let Self { frames, paid, flush, interrupt } = self;
         match flush.finish() {
             Ok(()) => {
                 frames.iter().for_each(|frame| {
@@ -57,9 +61,10 @@ impl Detached {
                     // tables, and no CPU has a translation left.
                     drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
                 });
+                ManuallyDrop::into_inner(paid).release();
                 Ok(frames.count)
             }
-            Err(flush) => Err(Self { frames, flush, interrupt }),
+            Err(flush) => Err(Self { frames, paid, flush, interrupt }),
         }
     }
 }
@@ -133,6 +138,9 @@ impl TableStore for Keeping {
     fn free_table(&mut self, table: Frame) {
         self.0.push(table);
     }
+    fn is_unused(&self, table: Frame) -> bool {
+        Store.is_unused(table)
+    }
 }
 
 impl AddressSpace {
@@ -166,10 +174,15 @@ impl AddressSpace {
             return Err(SpaceError::BadRange);
         }
         let permit = FlushPermit::new().map_err(|_| SpaceError::TooManyFlushes)?;
-        let lock = self.root.lock();
-        let root = lock.in_use().ok_or(SpaceError::Absent)?;
-        let frames = change(root, virt)?;
+        let mut lock = self.root.lock();
+        let InUse { root, paid } = lock.in_use_mut()?;
+        // Before anything changes: of nothing there is always some.
+        let nothing = paid.split(0).ok_or(SpaceError::Absent)?;
+        let frames = change(*root, virt)?;
+        let paid = paid.split(frames.count as u32);
+        debug_assert!(paid.is_some(), "what is mapped was paid for");
+        let paid = ManuallyDrop::new(paid.unwrap_or(nothing));
         let (flush, interrupt) = self.machine.request_flush(permit, virt, pages);
-        Ok(Detached { frames, flush, interrupt })
+        Ok(Detached { frames, paid, flush, interrupt })
     }
 }

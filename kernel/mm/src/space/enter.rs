@@ -1,12 +1,13 @@
 //! Pages come into a space: frames and tables are made before its lock is taken.
 
 use super::detached::{MAX_PAGES, MAX_TABLES};
-use super::{AddressSpace, SpaceError};
+use super::{AddressSpace, InUse, SpaceError};
 use crate::OutOfMemory;
 use crate::frames::{self, OwnedFrames};
 use crate::tables::Store;
 use core_address::{Frame, VirtAddr};
 use core_frames::Order;
+use core_ledger::{Charge, Frames};
 use core_paging::{Entry, Rights, TableStore, tree};
 
 /// Single frames full of zeros that nothing refers to; those that are left go back.
@@ -76,27 +77,45 @@ impl TableStore for Entering<'_> {
 }
 
 impl AddressSpace {
-    /// Maps at most [`MAX_PAGES`] pages, each onto the frame `frame_of` says for it; how many tables that took. An
-    /// error changes nothing, and `frame_of` is not called.
+    /// Pays for frames before they are allocated.
+    pub(super) fn pay_for(&self, frames: u64) -> Result<Charge<'static, Frames>, SpaceError> {
+        let frames = u32::try_from(frames).map_err(|_| SpaceError::BadRange)?;
+        Ok(self.root.lock().in_use_mut()?.paid.reserve_more(frames)?.commit())
+    }
+
+    /// Maps pages, each onto the frame `frame_of` says for it, of which `paid` pays for those that are the space's
+    /// own. An error changes nothing, and `frame_of` is not called.
     pub(super) fn enter(
         &self,
         virt: VirtAddr,
         pages: u64,
         rights: Rights,
+        mut paid: Charge<'static, Frames>,
         frame_of: impl FnMut(u64) -> Frame,
-    ) -> Result<usize, SpaceError> {
+    ) -> Result<(), SpaceError> {
         let mut tables = Zeroed::none();
         loop {
-            let lock = self.root.lock();
-            let root = lock.in_use().ok_or(SpaceError::Absent)?;
-            let missing = tree::missing_tables(&Store, root, virt, pages)?;
-            if missing <= tables.count {
-                tree::fill(&mut Entering(&mut tables), root, virt, pages, rights, frame_of)?;
+            let mut lock = self.root.lock();
+            let InUse { root, paid: all } = lock.in_use_mut()?;
+            let missing = tree::missing_tables(&Store, *root, virt, pages)?;
+            if missing > tables.count {
+                let more = all.reserve_more((missing - tables.count) as u32)?.commit();
                 drop(lock);
-                return Ok(missing);
+                let merged = paid.merge(more);
+                debug_assert!(merged.is_ok(), "a space has one account");
+                tables.fill_up_to(missing)?;
+                continue;
             }
+            tree::fill(&mut Entering(&mut tables), *root, virt, pages, rights, frame_of)?;
+            // Another thread may have made some of the tables meanwhile.
+            let unused = paid.split(tables.count as u32);
+            let merged = all.merge(paid);
+            debug_assert!(merged.is_ok(), "a space has one account");
             drop(lock);
-            tables.fill_up_to(missing)?;
+            // Before what paid for them.
+            drop(tables);
+            drop(unused);
+            return Ok(());
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! An [`AddressSpace`] lies in memory that is never given back; tables and pages come and go with
 //! [`create`](AddressSpace::create) and [`destroy`](AddressSpace::destroy). A frame mapped in it is its own
-//! unless the entry says that it is shared: the time page, which is one for all, and memory objects. No page is writable and executable.
+//! unless the entry says that it is shared: the time page, which is one for all, and memory objects. No page is writable and executable. An account pays
+//! for every frame that is its own, tables too, from before it is allocated until it is free again.
 //!
 //! Contract:
 //! - an error leaves tables and frames as they were;
@@ -22,7 +23,7 @@ mod pinned;
 pub use copy::{MAX_COPY_BYTES, NotMapped};
 pub use detached::{Detached, MAX_PAGES};
 pub use enter::NewPages;
-pub use pinned::{PinnedBlock, PinnedRing};
+pub use pinned::{Pinned, PinnedBlock, PinnedRing, Pinning};
 
 use crate::frames::OwnedFrames;
 use crate::tables::{self, Store};
@@ -31,6 +32,7 @@ use abi_types::place::USER_END;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
+use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_paging::entry::Meaning;
 use core_paging::{Access, Caching, Entry, Level, MapError, Rights, TableStore, UnmapError};
 use kernel_arch::paging::Space;
@@ -54,9 +56,17 @@ enum Root {
     /// There is no space.
     Absent,
     /// Pages are mapped below it, and CPUs may load it.
-    InUse(Frame),
+    InUse(InUse),
     /// What is below it is being freed.
     Closing(Closing),
+}
+
+/// A space that may be used.
+#[derive(Debug)]
+struct InUse {
+    root: Frame,
+    /// Pays for the root and everything below it.
+    paid: Charge<'static, Frames>,
 }
 
 impl Root {
@@ -64,8 +74,16 @@ impl Root {
     #[inline]
     fn in_use(&self) -> Option<Frame> {
         match self {
-            Self::InUse(frame) => Some(*frame),
+            Self::InUse(space) => Some(space.root),
             Self::Absent | Self::Closing(_) => None,
+        }
+    }
+
+    /// The table and what pays for it, if pages may be mapped below it.
+    fn in_use_mut(&mut self) -> Result<&mut InUse, SpaceError> {
+        match self {
+            Self::InUse(space) => Ok(space),
+            Self::Absent | Self::Closing(_) => Err(SpaceError::Absent),
         }
     }
 }
@@ -85,6 +103,14 @@ pub enum SpaceError {
     OutOfMemory,
     /// More flushes are not over than may be.
     TooManyFlushes,
+    /// The account pays for no more.
+    Account(ChargeError),
+}
+
+impl From<ChargeError> for SpaceError {
+    fn from(error: ChargeError) -> Self {
+        SpaceError::Account(error)
+    }
 }
 
 impl From<OutOfMemory> for SpaceError {
@@ -144,16 +170,17 @@ impl AddressSpace {
         }
     }
 
-    /// Makes it an empty space.
-    pub fn create(&'static self) -> Result<(), SpaceError> {
+    /// Makes it an empty space, whose frames that account pays for.
+    pub fn create(&'static self, ledger: &'static Ledger) -> Result<(), SpaceError> {
         let mut root = self.root.lock();
         if !matches!(*root, Root::Absent) {
             return Err(SpaceError::Present);
         }
+        let paid = ledger.reserve(Frames, 1)?;
         let new = tables::new_root()?;
         // SAFETY: the root has the kernel's half (`new_root`) and stays until `destroy` closes it.
         unsafe { self.machine.open(new) };
-        *root = Root::InUse(new);
+        *root = Root::InUse(InUse { root: new, paid: paid.commit() });
         Ok(())
     }
 
@@ -191,10 +218,10 @@ impl AddressSpace {
         if pages > MAX_PAGES {
             return Err(SpaceError::BadRange);
         }
+        let paid = self.pay_for(pages)?;
         let mut new = NewPages::new(pages as usize)?;
         let frame_of = |_| new.pop().unwrap_or_default();
-        self.enter(virt, pages, Rights::user(access), frame_of)?;
-        Ok(())
+        self.enter(virt, pages, Rights::user(access), paid, frame_of)
     }
 
     /// Maps the time page, where every program expects it, and the counter it refers to.
@@ -213,15 +240,14 @@ impl AddressSpace {
     fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
         let virt = Self::check_range(at, 1)?;
         let rights = Rights { caching, shared: true, ..Rights::user(Access::Read) };
-        self.enter(virt, 1, rights, |_| frame)?;
-        Ok(())
+        self.enter(virt, 1, rights, self.pay_for(0)?, |_| frame)
     }
 
     /// Takes the space apart, about `max_frames` frames at a time: what was freed, and whether that
     /// was the last of it. From the first call on nothing can be mapped or copied.
     pub fn destroy(&'static self, max_frames: u64) -> Result<Freed, StillInUse> {
         let mut lock = self.root.lock();
-        if let Root::InUse(root) = *lock {
+        if let Root::InUse(InUse { root, .. }) = *lock {
             // Acquire, pairs with the release when a block is let go.
             let pins = self.pins.load(Ordering::Acquire);
             if pins > 0 {
@@ -229,14 +255,22 @@ impl AddressSpace {
             }
             // SAFETY: the root is freed below, and only then.
             unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
-            *lock = Root::Closing(Closing { root, next: [0; LEVELS] });
+            if let Root::InUse(InUse { paid, .. }) = core::mem::replace(&mut *lock, Root::Absent) {
+                *lock = Root::Closing(Closing { root, paid, next: [0; LEVELS] });
+            }
         }
-        let Root::Closing(Closing { root, next }) = &mut *lock else {
+        let Root::Closing(Closing { root, paid, next }) = &mut *lock else {
             return Err(StillInUse::Absent);
         };
         let mut freed = Freed::default();
         let mut budget = max_frames.max(1);
-        if free_below(*root, Level::L4, next, &mut freed, &mut budget) {
+        let is_done = free_below(*root, Level::L4, next, &mut freed, &mut budget);
+        // What was freed just now.
+        let given_back = paid.split((freed.pages + freed.tables) as u32);
+        debug_assert!(given_back.is_some(), "more frames were freed than were paid for");
+        drop(given_back);
+        if is_done {
+            debug_assert!(paid.count() == 0, "{} frames are lost", paid.count());
             *lock = Root::Absent;
             freed.is_done = true;
         }
@@ -260,6 +294,8 @@ const LEVELS: usize = 4;
 #[derive(Debug)]
 struct Closing {
     root: Frame,
+    /// Pays for what is left.
+    paid: Charge<'static, Frames>,
     /// The next entry to be looked at, in the table of each level that is being freed.
     next: [usize; LEVELS],
 }

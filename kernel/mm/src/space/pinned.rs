@@ -11,8 +11,9 @@ use abi_sync::BlockMemory;
 use abi_types::{RingBlock, RingWord};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
-use core_address::{Frame, PAGE_SIZE};
+use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
+use core_ledger::{Charge, Frames};
 use core_paging::{Access, Rights};
 use kernel_arch::paging;
 
@@ -24,23 +25,71 @@ pub struct PinnedBlock {
     pages: u64,
 }
 
+/// A block on its way to being pinned: its frames are there and paid for, some of them zeroed. Done in steps,
+/// because a large ring is more than fits a section of kernel code (`section`).
+#[derive(Debug)]
+pub struct Pinning {
+    space: &'static AddressSpace,
+    block: OwnedFrames,
+    paid: Charge<'static, Frames>,
+    virt: VirtAddr,
+    pages: u64,
+    zeroed: u64,
+}
+
+/// What a step came to.
+#[derive(Debug)]
+pub enum Pinned {
+    /// There is more to do.
+    More(Pinning),
+    /// All of it is mapped.
+    Done(PinnedBlock),
+}
+
+/// Pages of a block that are zeroed in one step: as many as fit a section of kernel code (`section`).
+const PAGES_PER_STEP: u64 = 16;
+
 impl AddressSpace {
     /// Maps a new block of zeros of at least `bytes`, writable for the user, at `start`.
     pub fn pin(&'static self, start: u64, bytes: usize) -> Result<PinnedBlock, SpaceError> {
+        let mut pinning = self.begin_pin(start, bytes)?;
+        loop {
+            match pinning.step()? {
+                Pinned::More(more) => pinning = more,
+                Pinned::Done(block) => return Ok(block),
+            }
+        }
+    }
+
+    /// The same, to be done step by step.
+    pub fn begin_pin(&'static self, start: u64, bytes: usize) -> Result<Pinning, SpaceError> {
         let pages = (bytes as u64).div_ceil(PAGE_SIZE);
         let virt = Self::check_range(start, pages)?;
         let order = Order::for_frames(pages).ok_or(SpaceError::BadRange)?;
-        let mut block = frames::allocate(order)?;
-        block.zero_first(pages);
+        let paid = self.pay_for(pages)?;
+        Ok(Pinning { space: self, block: frames::allocate(order)?, paid, virt, pages, zeroed: 0 })
+    }
+}
+
+impl Pinning {
+    /// Zeroes some more pages, and maps all of them with the last. If that fails nothing is left of the block.
+    pub fn step(mut self) -> Result<Pinned, SpaceError> {
+        let part = (self.pages - self.zeroed).min(PAGES_PER_STEP);
+        self.block.zero_some(self.zeroed, part);
+        self.zeroed += part;
+        if self.zeroed < self.pages {
+            return Ok(Pinned::More(self));
+        }
+        let Self { space, block, paid, virt, pages, .. } = self;
         let (first, rights) = (block.frame(), Rights::user(Access::Write));
         // The order of a block bounds its frames far below where adding would overflow.
         let frame_of = |n| first.checked_add(n).unwrap_or_default();
-        self.enter(virt, pages, rights, frame_of)?;
+        space.enter(virt, pages, rights, paid, frame_of)?;
         let total = block.count();
         let frame = block.leak();
         free_frames(frame, pages..total);
-        self.pins.fetch_add(1, Ordering::Relaxed);
-        Ok(PinnedBlock { space: self, frame, pages })
+        space.pins.fetch_add(1, Ordering::Relaxed);
+        Ok(Pinned::Done(PinnedBlock { space, frame, pages }))
     }
 }
 

@@ -43,8 +43,6 @@ pub enum LockClass {
     Members,
     /// What the pages of a process are used for.
     Regions,
-    /// Memory objects, and who holds and maps them.
-    Memories,
     /// Who waits for a thread's end, and who may.
     Lifecycle,
     /// A CPU's run queue. Never two at once.
@@ -83,7 +81,7 @@ pub enum LockClass {
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 28] = [
+    pub const ORDERED: [Self; 27] = [
         Self::Global,
         Self::Keyboard,
         Self::Console,
@@ -95,7 +93,6 @@ impl LockClass {
         Self::Table,
         Self::Members,
         Self::Regions,
-        Self::Memories,
         Self::Lifecycle,
         Self::Queue,
         Self::Reaper,

@@ -1,8 +1,8 @@
 //! What SystemInfo tells.
 
-use crate::image;
 use crate::system::cpus;
 use crate::under::clock;
+use crate::{image, shutdown};
 use kernel_object::system_info::Host;
 use schema::system_info::{CpuCounters, Machine};
 
@@ -13,6 +13,7 @@ impl Host for Counted {
     fn machine(&self) -> Machine {
         let frames = kernel_mm::frames::counts();
         let heap = kernel_mm::heap::usage();
+        let (accounts_closed, accounts_not_zero) = shutdown::accounts();
         Machine {
             cpus: cpus().len() as u32,
             profile: image::PROFILE,
@@ -22,6 +23,8 @@ impl Host for Counted {
             heap_bytes: heap.bytes,
             heap_frames: heap.frames,
             heap_allocations: kernel_mm::heap::allocations(),
+            accounts_closed,
+            accounts_not_zero,
         }
     }
 

@@ -7,12 +7,13 @@
 //! entries, switches.
 //!
 //! * [`measure`]: samples and their summary. [`raw`]: operations by hand.
-//! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`].
+//! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`], [`memory`].
 #![no_std]
 #![no_main]
 
 mod ipc;
 mod measure;
+mod memory;
 mod park;
 mod raw;
 mod ring;
@@ -20,6 +21,7 @@ mod threads;
 
 use abi_types::CapSlot;
 use bench_schema::echo;
+use capos_rt::memory::Memory;
 use capos_rt::thread::Threads;
 use capos_rt::{Env, Error};
 use measure::Counter;
@@ -36,6 +38,7 @@ struct Bench {
     yielder: CapSlot,
     park_space: CapSlot,
     threads: Threads,
+    memory: Memory,
 }
 
 const SUITE: Suite<Bench> = Suite::new(&[
@@ -51,6 +54,7 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("bench.park_rt", park::round_trip),
     Test::new("bench.yield_thread", threads::yield_thread),
     Test::new("bench.yield_process", threads::yield_process),
+    Test::new("bench.map_touch_unmap", memory::map_touch_unmap),
     Test::new("bench.thread_create_join", threads::create_join),
 ]);
 
@@ -63,6 +67,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
         yielder: env.cap("yielder", 0)?,
         park_space: env.cap("park", schema::park_space::INTERFACE_ID)?,
         threads: Threads::of(&env.caps)?,
+        memory: Memory::of(&env.caps)?,
     };
     test_user::run_with(env, &SUITE, &mut bench)
 }

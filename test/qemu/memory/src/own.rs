@@ -16,7 +16,8 @@ const FAR: u64 = 0x5000_0000_0000;
 pub fn map_touch_unmap(t: &mut Run<'_>) -> Outcome {
     let before = t.env.program.free_frames();
     for pages in [1, 3, 16, 17, 64, 200] {
-        let mapped = require_ok!(t, t.env.memory().map(0, pages * PAGE, MemoryAccess::Write, false));
+        let mapped =
+            require_ok!(t, t.env.memory().map(0, pages * PAGE, MemoryAccess::Write, false));
         let start = mapped.mapped;
         for page in 0..pages {
             let last = start + page * PAGE + PAGE - 8;
@@ -26,17 +27,18 @@ pub fn map_touch_unmap(t: &mut Run<'_>) -> Outcome {
         check_eq!(t, at::read64(start + PAGE - 8), 1);
         check_eq!(t, at::read64(start + pages * PAGE - 8), pages);
         require_ok!(t, t.env.memory().unmap(start, pages * PAGE));
-        check_eq!(t, t.env.program.until_frames(before), before, "{} pages", pages);
+        check_eq!(t, t.env.program.until_frames(before), before);
         let again = t.env.memory().unmap(start, pages * PAGE);
         check!(t, is_exception(&again, Failed, "not mapped"));
     }
     // Parts of a mapping go in any order.
-    let start = require_ok!(t, t.env.memory().map(FAR, 8 * PAGE, MemoryAccess::Write, false)).mapped;
+    let start =
+        require_ok!(t, t.env.memory().map(FAR, 8 * PAGE, MemoryAccess::Write, false)).mapped;
     check_eq!(t, start, FAR);
     for page in [3, 0, 7, 4, 1, 6, 2, 5] {
         require_ok!(t, t.env.memory().unmap(start + page * PAGE, PAGE));
     }
-    check_eq!(t, t.env.program.until_frames(before), before, "tables go with the last page");
+    check_eq!(t, t.env.program.until_frames(before), before);
     Ok(())
 }
 
@@ -48,7 +50,7 @@ pub fn fixed_places(t: &mut Run<'_>) -> Outcome {
         let refused = t.env.memory().map(start, pages * PAGE, write, true);
         check!(t, is_exception(&refused, Failed, "in use"), "{start:#x}");
     }
-    check_eq!(t, at::read64(FAR), 7, "a refused mapping changed what is there");
+    check_eq!(t, at::read64(FAR), 7);
     // Without fixed it is beside what is there; a place that is used up is looked for from below.
     let beside = require_ok!(t, t.env.memory().map(FAR, PAGE, write, false)).mapped;
     check_eq!(t, beside, FAR + 2 * PAGE);
@@ -115,7 +117,7 @@ pub fn protect(t: &mut Run<'_>) -> Outcome {
     require_ok!(t, t.env.memory().protect(FAR, 4 * PAGE, MemoryAccess::Write));
     at::write64(FAR + PAGE, 12);
     let whole = require_ok!(t, t.env.memory().region(FAR)).region;
-    check_eq!(t, (whole.address, whole.bytes), (FAR, 4 * PAGE), "one region again");
+    check_eq!(t, (whole.address, whole.bytes), (FAR, 4 * PAGE));
     require_ok!(t, t.env.memory().unmap(FAR, 4 * PAGE));
     Ok(())
 }
@@ -152,7 +154,7 @@ pub fn reserve(t: &mut Run<'_>) -> Outcome {
         (FAR + 7 * PAGE, RegionKind::Reserved, large + PAGE - 7 * PAGE),
     ] {
         let region = require_ok!(t, t.env.memory().region(address)).region;
-        check_eq!(t, (region.kind, region.bytes), (kind, bytes), "{address:#x}");
+        check_eq!(t, (region.kind, region.bytes), (kind, bytes));
     }
     require_ok!(t, t.env.memory().unmap(FAR, large + PAGE));
     check_eq!(t, t.env.program.until_frames(before), before);
