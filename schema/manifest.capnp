@@ -63,9 +63,9 @@ struct ResourceProfile @0x9d00ca0439667703 {
   endpointQueueLimit @8 :UInt32 = 32;
   # Calls waiting per endpoint, at least 1; more than 32 counts as 32.
 
-  kernelBytes @9 :UInt32 = 262144;
+  kernelBytes @9 :UInt32 = 524288;
   # Bytes of the kernel's heap: the capability table, endpoints and their facets, room for the
-  # pending operations of each thread (64 bytes for each of twice `ringEntries`), messages of more
+  # pending operations of each thread (128 bytes for each of twice `ringEntries`), messages of more
   # than 128 bytes while the kernel reads them. 4096 to 1073741824.
 }
 

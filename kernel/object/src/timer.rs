@@ -2,7 +2,7 @@
 
 use crate::refuse;
 use kernel_ops::Machine;
-use kernel_ops::object::{Calling, NoSleep};
+use kernel_ops::object::{Calling, SleepQuota};
 use schema::timer::{NowResults, Server, SleepParams, SleepUntilParams};
 use schema_wire::{Answer, ExceptionKind, NoResult};
 
@@ -11,7 +11,7 @@ pub trait Host {
     /// The monotonic clock.
     fn now_ns(&self) -> u64;
     /// Completes the call once the clock reads `deadline_ns`.
-    fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep>;
+    fn complete_at(&mut self, deadline_ns: u64) -> Result<(), SleepQuota>;
 }
 
 impl<M: Machine> Host for Calling<'_, M> {
@@ -19,7 +19,7 @@ impl<M: Machine> Host for Calling<'_, M> {
         self.caller.m.clock()
     }
 
-    fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep> {
+    fn complete_at(&mut self, deadline_ns: u64) -> Result<(), SleepQuota> {
         Calling::complete_at(self, deadline_ns)
     }
 }
@@ -35,13 +35,10 @@ impl<H: Host> Timer<'_, H> {
         }
         match self.0.complete_at(deadline_ns) {
             Ok(()) => Err(NoResult::Later),
-            Err(NoSleep::Quota) => Err(refuse(
+            Err(SleepQuota) => Err(refuse(
                 ExceptionKind::Overloaded,
-                "the process has as many pending sleeps as its profile allows",
-            )),
-            Err(NoSleep::System) => Err(refuse(
-                ExceptionKind::Overloaded,
-                "the system has no timer left; sleeps of other processes have to end first",
+                "the process has as many pending sleeps as its profile allows; cancel one, or ask for a larger \
+                 sleepWaiters",
             )),
         }
     }
@@ -73,16 +70,16 @@ mod tests {
     struct Clock {
         now: u64,
         armed: Option<u64>,
-        refuse: Option<NoSleep>,
+        refuse: bool,
     }
 
     impl Host for Clock {
         fn now_ns(&self) -> u64 {
             self.now
         }
-        fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep> {
-            if let Some(refused) = self.refuse {
-                return Err(refused);
+        fn complete_at(&mut self, deadline_ns: u64) -> Result<(), SleepQuota> {
+            if self.refuse {
+                return Err(SleepQuota);
             }
             self.armed = Some(deadline_ns);
             Ok(())
@@ -91,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_has_passed_completes_at_once_and_the_rest_later() {
-        let mut clock = Clock { now: 100, armed: None, refuse: None };
+        let mut clock = Clock { now: 100, armed: None, refuse: false };
         assert_eq!(Timer(&mut clock).now(), Ok(NowResults { ns: 100 }));
         assert_eq!(Timer(&mut clock).sleep(SleepParams { ns: 0 }), Ok(()));
         for deadline_ns in [0, 99, 100] {
@@ -106,12 +103,10 @@ mod tests {
 
     #[test]
     fn a_full_table_is_overloaded() {
-        for refused in [NoSleep::Quota, NoSleep::System] {
-            let mut clock = Clock { now: 0, armed: None, refuse: Some(refused) };
-            let Err(Exception(said)) = Timer(&mut clock).sleep(SleepParams { ns: 5 }) else {
-                panic!("accepted");
-            };
-            assert_eq!(said.kind(), ExceptionKind::Overloaded);
-        }
+        let mut clock = Clock { now: 0, armed: None, refuse: true };
+        let Err(Exception(said)) = Timer(&mut clock).sleep(SleepParams { ns: 5 }) else {
+            panic!("accepted");
+        };
+        assert_eq!(said.kind(), ExceptionKind::Overloaded);
     }
 }

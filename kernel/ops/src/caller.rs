@@ -120,7 +120,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Takes back a kept operation that nobody else knows of, to complete it at once.
     pub fn unkeep(self, party: Party) -> Credit {
         let cells = &self.ring.shared.cells;
-        cells.get(party.cell).inspect(|cell| deadlines::settle(self.m, cell));
+        deadlines::settle(self.m, cells, party.cell);
         match cells.finish(party.cell) {
             Some(credit) => credit,
             None => self.m.defect("an operation that nobody else knew of was completed"),

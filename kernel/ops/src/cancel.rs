@@ -35,14 +35,13 @@ pub fn claim<M: Machine>(m: M, thread: &'static M::Thread, party: Party, target:
             let Some(held) = thread.ops().completions_of(party.thread.generation) else {
                 return false;
             };
-            let cell = held.ring().shared.cells.get(party.cell);
-            let is_ours = cell.is_some_and(|cell| deadlines::claim_sleep(m, cell));
+            let is_ours = deadlines::claim_sleep(m, &held.ring().shared.cells, party.cell);
             if is_ours && !m.plants(Defect::SleepNotCountedOut) {
                 thread.ops().process(m).sleep_ended(m);
             }
             is_ours
         }
-        Target::Park => park::give_up(m, thread),
+        Target::Park { ticket } => park::give_up(m, thread, ticket),
         Target::Join { .. } | Target::Read => m.claim(party, target),
         // What has begun is completed by whoever ends it, soon.
         Target::Memory => false,

@@ -53,9 +53,8 @@ pub fn complete_with<M: Machine>(
     };
     let Some(mut completions) = completions else { return };
     let Some((ring, cq)) = completions.parts() else { return };
-    let Some(cell) = ring.shared.cells.get(party.cell) else { return };
     if !m.plants(Defect::TimerKept) {
-        deadlines::settle(m, cell);
+        deadlines::settle(m, &ring.shared.cells, party.cell);
     }
     // Before the completion can be seen: a thread that sees it, on another CPU, may submit again at
     // once and needs the cell.

@@ -2,106 +2,126 @@
 //!
 //! A deadline is armed on the CPU that asks for it, and served there. What a deadline that passed means is
 //! not known here: [`expire`] shows each as a [`Due`] to whoever serves it.
+//!
+//! The timer of an operation lies beside its cell ([`Pending`]). Two may want it at the same time: who serves
+//! the deadline on the CPU where it was armed, and who ends the operation, on any. The cell decides between
+//! them, under the completion lock of its thread: it says which arming bounds it, and whoever comes second finds
+//! none, or another. So a timer that was taken out may be armed again before it is served. Decided in ADR 250.
 
-use crate::machine::{CpuPart, Defect, Machine, Record};
-use crate::party::Party;
-use crate::timers::{Purpose, Timers, Whose};
-use core_timer::Armed;
+use crate::machine::{CpuPart, Defect, Machine, OwnRing, Pending, Record};
+use crate::party::{Fit, Party};
+use core_thread::ThreadKey;
 use kernel_dispatch::{Cpu, Here};
-use smp_pending::{Cell, Target};
+use smp_pending::{Limit, Target};
+use smp_timer::{Armed, Expired, Owner, Pinned};
 
 /// Deadlines served in one go, each with a completion and a wake: as many as fit a section of kernel code
 /// (`section`). The rest comes with the next interrupt, at once.
 const DEADLINES_PER_SECTION: usize = 16;
 
-/// Bounds a kept operation of the running thread by a deadline; `false` if no timer is left.
-///
-/// A timer of the pool is named by its cell until it is disarmed or served, both under the completion
-/// lock of the cell's thread: so nobody disarms one that is another's by then.
-pub fn bound<M: Machine>(
-    m: M,
-    purpose: Purpose,
-    party: Party,
-    cell: &Cell,
-    deadline_ns: u64,
-) -> bool {
-    let Some(timer) = m.tables().timers.take(purpose, party) else { return false };
-    cell.set_timer(timer);
-    start(m, timer, deadline_ns);
-    true
+/// Bounds a kept operation of the running thread by a deadline, before anyone else knows of it.
+#[inline]
+pub fn bound<M: Machine>(m: M, ring: &OwnRing<M>, limit: Limit, party: Party, deadline_ns: u64) {
+    if bound_quietly(m, ring, limit, party, deadline_ns).is_nearest {
+        nearest_is(m, deadline_ns);
+    }
 }
 
-/// The operation of a cell is over, or was never made known: its timer goes back. Under the completion
-/// lock, or by the owner before anyone else knows of the cell.
+/// As [`bound`], for one who holds a lock that others wait for: to be followed by [`nearest_is`] if the deadline
+/// is the nearest of this CPU, and with interrupts off until then.
 #[inline]
-pub fn settle<M: Machine>(m: M, cell: &Cell) {
-    if let Some(timer) = cell.timer() {
-        if stop(m, timer) {
-            m.tables().timers.give_back(timer);
-        }
-        cell.clear_timer();
+pub fn bound_quietly<M: Machine>(
+    m: M,
+    ring: &OwnRing<M>,
+    limit: Limit,
+    party: Party,
+    deadline_ns: u64,
+) -> Armed {
+    let Some((cell, timer)) = ring.shared.cells.with_timer(party.cell) else {
+        m.defect("a kept operation without a cell");
+    };
+    let (thread, number) = (party.thread.to_bits(), Pending::number_of(party.cell));
+    arm(m, timer, Owner { thread, number, arming: cell.bind(limit) }, deadline_ns)
+}
+
+/// Lets this CPU's one-shot fire at a deadline that is its nearest.
+pub fn nearest_is<M: Machine>(m: M, deadline_ns: u64) {
+    m.arm(&Here::now(m), m.clock(), deadline_ns);
+}
+
+/// The operation of a cell is over, or was never made known: nothing bounds it any more. Under the completion
+/// lock, or by the owner before anyone else knows of the cell.
+#[inline(always)]
+pub fn settle<M: Machine>(m: M, pending: &Pending, index: u32) {
+    if pending.get(index).is_some_and(smp_pending::Cell::is_bound) {
+        unbind(m, pending, index);
+    }
+}
+
+#[inline(never)]
+fn unbind<M: Machine>(m: M, pending: &Pending, index: u32) {
+    if let Some((cell, timer)) = pending.with_timer(index) {
+        // Whether it was still armed does not matter: who has taken it out finds another arming, or none.
+        stop(m, timer);
+        cell.unbind();
     }
 }
 
 /// Claims a pending sleep; `false` if its time has come and someone completes it. Under the
 /// completion lock.
-pub fn claim_sleep<M: Machine>(m: M, cell: &Cell) -> bool {
-    let Some(timer) = cell.timer() else { return false };
-    let is_ours = stop(m, timer);
+pub fn claim_sleep<M: Machine>(m: M, pending: &Pending, index: u32) -> bool {
+    let is_ours = pending.get(index).is_some_and(smp_pending::Cell::is_bound);
     if is_ours {
-        m.tables().timers.give_back(timer);
-        cell.clear_timer();
+        unbind(m, pending, index);
     }
     is_ours
 }
 
+/// Arms the time limit of the running thread's `cap_enter`.
+pub fn start_enter<M: Machine>(m: M, ring: &OwnRing<M>, key: ThreadKey, deadline_ns: u64) {
+    let Some(timer) = ring.shared.cells.of_enter() else { m.defect("a ring without a timer") };
+    // Nobody asks which arming it is: a wait that is ended too early goes on.
+    let owner = Owner { thread: key.to_bits(), number: Pending::ENTER, arming: 0 };
+    if arm(m, timer, owner, deadline_ns).is_nearest {
+        nearest_is(m, deadline_ns);
+    }
+}
+
+/// The time limit of a thread's `cap_enter` is no more; by the thread, or by who takes it apart.
+pub fn stop_enter<M: Machine>(m: M, ring: &OwnRing<M>) {
+    if let Some(timer) = ring.shared.cells.of_enter() {
+        stop(m, timer);
+    }
+}
+
 /// Arms a timer on this CPU.
-pub fn start<M: Machine>(m: M, timer: u32, deadline_ns: u64) {
-    let here = Here::now(m);
+fn arm<M: Machine>(m: M, timer: Pinned<'_>, owner: Owner, deadline_ns: u64) -> Armed {
     let deadline_ns =
         if m.plants(Defect::LateDeadline) { deadline_ns + 4_000_000 } else { deadline_ns };
-    let cells = m.tables().timers.cells();
-    let armed = here.own().deadlines().lock().arm(cells, timer, deadline_ns);
-    match armed {
-        Ok(Armed { is_nearest: true }) => m.arm(&here, m.clock(), deadline_ns),
-        Ok(_) => {}
+    match Here::now(m).own().deadlines().arm(timer, owner, deadline_ns) {
+        Ok(armed) => armed,
         Err(_) => m.defect("a timer that is in use was armed"),
     }
 }
 
-/// Disarms a timer wherever it is armed; `false` if its deadline was taken out to be served.
-pub fn stop<M: Machine>(m: M, timer: u32) -> bool {
-    let cells = m.tables().timers.cells();
-    let Some(cell) = cells.get(timer as usize) else { return false };
-    while let Some(queue) = cell.queue() {
-        let Some(cpu) = m.cpus().get(queue as usize) else { return false };
-        if cpu.own.deadlines().lock().cancel(cells, timer).is_ok() {
-            return true;
-        }
-    }
-    false
-}
-
-/// The time limits of a thread that is taken apart are no more.
-pub fn stop_all_of<M: Machine>(m: M, slot: u32) {
-    // Whether one of them was armed does not matter: nobody waits.
-    stop(m, Timers::of_enter(slot));
-    stop(m, m.tables().timers.of_park(slot));
+/// Disarms a timer wherever it is armed.
+fn stop<M: Machine>(m: M, timer: Pinned<'_>) {
+    timer.stop(|cpu| Some(m.cpus().get(usize::from(cpu))?.own.deadlines()));
 }
 
 /// The nearest deadline of a CPU.
-pub fn next<M: Machine>(m: M, cpu: &Cpu<M>) -> Option<u64> {
-    cpu.own.deadlines().lock().next_deadline_ns(m.tables().timers.cells())
+pub fn next<M: Machine>(_: M, cpu: &Cpu<M>) -> Option<u64> {
+    cpu.own.deadlines().next_deadline_ns()
 }
 
 /// A deadline that has passed, and what it bounds.
 pub enum Due<M: Machine> {
     /// A thread's `cap_enter`.
-    Enter(&'static M::Thread),
-    /// A thread's PARK, as of that time.
-    Park(&'static M::Thread, u64),
+    Enter(&'static M::Thread, ThreadKey),
+    /// A thread's PARK: its ticket.
+    Park(&'static M::Thread, u32),
     /// A call that may still wait for a receiver, as of that time.
-    Call(Party, u64),
+    Call(Target, u64),
     /// A sleep, which this ends.
     Sleep(Party),
 }
@@ -109,10 +129,12 @@ pub enum Due<M: Machine> {
 /// Takes out what is due on this CPU and shows it to `serve`, and arms what is due next: whoever comes here
 /// may have been interrupted by a timer that stood for an earlier one, the end of a slice for example.
 pub fn expire<M: Machine>(m: M, here: &Here<M>, now_ns: u64, serve: impl Fn(Due<M>)) {
-    let cells = m.tables().timers.cells();
     for _ in 0..DEADLINES_PER_SECTION {
-        let Some(expired) = here.own().deadlines().lock().pop_expired(cells, now_ns) else { break };
-        if let Some(due) = due(m, expired.index, now_ns) {
+        let Some(expired) = here.own().deadlines().pop_expired(now_ns) else { break };
+        if m.plants(Defect::StaleDeadline) {
+            m.linger();
+        }
+        if let Some(due) = due(m, expired, now_ns) {
             serve(due);
         }
     }
@@ -121,34 +143,27 @@ pub fn expire<M: Machine>(m: M, here: &Here<M>, now_ns: u64, serve: impl Fn(Due<
     }
 }
 
-/// What the deadline of a timer that was taken out bounds; a timer of the pool goes back.
-fn due<M: Machine>(m: M, timer: u32, now_ns: u64) -> Option<Due<M>> {
-    let timers = &m.tables().timers;
-    let (purpose, party) = match timers.whose(timer)? {
-        Whose::Enter(slot) => return m.thread(slot).map(Due::Enter),
-        Whose::Park(slot) => return m.thread(slot).map(|thread| Due::Park(thread, now_ns)),
-        Whose::Pooled(purpose, party) => (purpose, party),
-    };
-    let is_current = forget(m, party, timer);
-    timers.give_back(timer);
-    match purpose {
-        Purpose::CallDeadline => Some(Due::Call(party, now_ns)),
-        Purpose::Sleep => is_current.then_some(Due::Sleep(party)),
+/// What the deadline of a timer that was taken out bounds; nothing if its operation has ended meanwhile. From
+/// here on nothing bounds the operation.
+fn due<M: Machine>(m: M, expired: Expired, now_ns: u64) -> Option<Due<M>> {
+    let Owner { thread, number, arming } = expired.owner;
+    let key = ThreadKey::from_bits(thread);
+    let thread = m.thread(key.slot)?;
+    let Some(index) = Pending::index_of(number) else { return Some(Due::Enter(thread, key)) };
+    let held = thread.ops().completions_of(key.generation)?;
+    let cell = held.ring().shared.cells.get(index)?;
+    let bound = cell.bound()?;
+    if bound.arming != arming && !m.plants(Defect::StaleDeadline) {
+        return None;
     }
-}
-
-/// Makes the operation's cell forget a timer that is being served; `false` if it had before, or its
-/// thread is gone.
-fn forget<M: Machine>(m: M, party: Party, timer: u32) -> bool {
-    let Some(thread) = m.thread(party.thread.slot) else { return false };
-    let Some(held) = thread.ops().completions_of(party.thread.generation) else { return false };
-    let Some(cell) = held.ring().shared.cells.get(party.cell) else { return false };
-    let is_current = cell.timer() == Some(timer);
-    if is_current {
-        cell.clear_timer();
-        if cell.target() == Target::Sleep {
+    cell.unbind();
+    match (bound.limit, cell.target()) {
+        (Limit::Sleep, _) => {
             thread.ops().process(m).sleep_ended(m);
+            Some(Due::Sleep(Party { thread: key, cell: index, room: Fit::NONE }))
         }
+        (Limit::Call, target) => Some(Due::Call(target, now_ns)),
+        (Limit::Park, Target::Park { ticket }) => Some(Due::Park(thread, ticket)),
+        (Limit::Park, _) => None,
     }
-    is_current
 }

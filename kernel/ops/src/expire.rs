@@ -15,9 +15,9 @@ pub fn expire<M: Machine>(m: M, here: &Here<M>, now_ns: u64) {
 
 fn serve<M: Machine>(m: M, due: Due<M>) {
     match due {
-        Due::Enter(thread) => wait::time_is_up(m, thread),
-        Due::Park(thread, now_ns) => park::time_is_up(m, thread, now_ns),
-        Due::Call(party, now_ns) => ipc::deadline(m, party, now_ns),
+        Due::Enter(thread, key) => wait::time_is_up(m, thread, key),
+        Due::Park(thread, ticket) => park::time_is_up(m, thread, ticket),
+        Due::Call(target, now_ns) => ipc::deadline(m, target, now_ns),
         Due::Sleep(party) => complete(m, party, &Outcome::plain(Status::Ok)),
     }
 }

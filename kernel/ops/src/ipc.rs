@@ -14,7 +14,6 @@ use crate::message::{Fault, Message, Sender};
 use crate::object::{self, Objects};
 use crate::party::Party;
 use crate::service::Calls;
-use crate::timers::Purpose;
 use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
 use abi_types::{CapSlot, ReplyToken, Status};
 use core_cap::Cap;
@@ -22,7 +21,7 @@ use core_endpoint::{
     Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
     ReplyThenRecvError, ReplyVerdict,
 };
-use smp_pending::{Operation, Target};
+use smp_pending::{Limit, Operation, Target};
 
 /// A call that was matched with a receive.
 #[derive(Clone, Copy)]
@@ -81,12 +80,7 @@ fn call_endpoint<M: Machine>(
     let now = caller.m.clock();
     let deadline_ns = call.deadline_ns();
     if deadline_ns > now {
-        let is_bound = caller.ring.shared.cells.get(party.cell).is_some_and(|cell| {
-            deadlines::bound(caller.m, Purpose::CallDeadline, party, cell, deadline_ns)
-        });
-        if !is_bound {
-            return Err(refuse(Status::Overloaded));
-        }
+        deadlines::bound(caller.m, caller.ring, Limit::Call, party, deadline_ns);
     }
     match place_call(caller, facet, grant, Call { caller: party, badge, deadline_ns }, now) {
         Ok(CallVerdict::Queued(_)) => {}
@@ -407,8 +401,8 @@ fn give_answer<M: Machine>(
 }
 
 /// The deadline of a call that may still wait has come.
-pub fn deadline<M: Machine>(m: M, party: Party, now_ns: u64) {
-    let Some(Target::Call { process, generation, key }) = target_of(m, party) else { return };
+pub fn deadline<M: Machine>(m: M, call: Target, now_ns: u64) {
+    let Target::Call { process, generation, key } = call else { return };
     let Ok(mut guard) = service_of(m, ProcessKey { slot: process, generation }) else { return };
     let Some(service) = guard.as_mut() else { return };
     let expired = service.calls.expire_call(CallKey::from_bits(key), now_ns);

@@ -21,6 +21,7 @@
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
 //! * `park.rs`: words that threads wait at. `deadlines.rs`: time limits. `expire.rs`: who serves them.
+//!   `pending.rs`: what a thread keeps of its operations.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
@@ -42,8 +43,8 @@ pub mod paid;
 pub mod park;
 pub mod party;
 pub mod pass;
+mod pending;
 pub mod service;
-pub mod timers;
 pub mod wait;
 
 pub use machine::Machine;

@@ -3,10 +3,10 @@
 
 use crate::capability::{CapTable, Object, ProcessKey};
 use crate::map::AddressMap;
-use crate::paid::{NoMemory, PaidVec};
+use crate::paid::NoMemory;
 use crate::party::Party;
+pub use crate::pending::Pending;
 use crate::service::Service;
-use crate::timers::Timers;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::{CapSlot, Status};
 use alloc::boxed::Box;
@@ -15,14 +15,14 @@ use core_cap::{Cap, CapError};
 use core_fallible::OutOfMemory;
 use core_ledger::{Charge, KernelStackPages, Ledger, Pool, Profile, SleepWaiters};
 use core_thread::{ThreadKey, Want};
-use core_timer::DeadlineQueue;
 use core_tlb::CpuSet;
 use core_vm::{Access, PageRange};
 use kernel_dispatch as dispatch;
 use smp_lock::{Guard, LockClass, TicketLock};
 use smp_park::ParkTable;
-use smp_pending::{Cell, Cells, Target};
+use smp_pending::Target;
 use smp_ring::{Completions, Context, Ring, RingHome};
+use smp_timer::Deadlines;
 
 /// Buckets of the park table, each with a lock of its own: two for each CPU there can be.
 pub const PARK_BUCKETS: usize = 256;
@@ -86,6 +86,8 @@ pub enum Defect {
     LostWake,
     /// The timer of an operation that is over stays armed.
     TimerKept,
+    /// Who serves a deadline does not ask whether the timer was armed again since.
+    StaleDeadline,
     /// A deadline is armed 4 ms too late.
     LateDeadline,
     /// The sleep of a dead thread is not counted out.
@@ -113,7 +115,7 @@ pub trait Record<M: Machine>: dispatch::Record {
 /// The part of a CPU's record that operations reach.
 pub trait CpuPart {
     /// Deadlines armed there.
-    fn deadlines(&self) -> &TicketLock<DeadlineQueue>;
+    fn deadlines(&self) -> &Deadlines;
 }
 
 /// A machine whose threads have rings. Its threads have stacks: an operation may switch in the middle.
@@ -151,8 +153,6 @@ pub trait Machine:
 
 /// What all rings share.
 pub struct Tables {
-    /// The timers of all operations.
-    pub timers: Timers,
     /// Threads that wait at addresses.
     pub park: ParkTable<'static, PARK_BUCKETS>,
     /// Whether IPC may take its fast path.
@@ -161,7 +161,7 @@ pub struct Tables {
 
 /// What a thread keeps with its ring, for as long as it lives.
 pub struct Own<M: Machine> {
-    /// The cells of its pending operations.
+    /// The cells of its pending operations, with their timers.
     pub cells: Pending,
     /// Its process.
     pub process: &'static ProcessPart<M>,
@@ -171,8 +171,6 @@ pub struct Own<M: Machine> {
     pub stack: Charge<'static, KernelStackPages>,
 }
 
-/// The cells of a thread's pending operations.
-pub type Pending = Cells<PaidVec<Cell>, PaidVec<AtomicU64>>;
 /// A thread's ring with what it keeps there.
 pub type OwnRing<M> = Ring<<M as Machine>::RingMemory, Own<M>>;
 /// The completion side of a thread's ring, locked.
@@ -186,12 +184,8 @@ pub struct ThreadPart<M: Machine> {
     pub home: RingHome<M::Context, M::RingMemory, Own<M>>,
     slot: u32,
     process: AtomicU32,
-    /// The pending PARK: which wait, and its cell.
-    pub park_ticket: AtomicU32,
-    /// See `park_ticket`; 0 while there is none.
+    /// The cell of the pending PARK, as a name; 0 while there is none.
     pub park_cell: AtomicU64,
-    /// When that PARK times out.
-    pub park_deadline_ns: AtomicU64,
 }
 
 /// In the place of a process's position: none.
@@ -205,9 +199,7 @@ impl<M: Machine> ThreadPart<M> {
             home: RingHome::new(context),
             slot,
             process: AtomicU32::new(NO_PROCESS),
-            park_ticket: AtomicU32::new(0),
             park_cell: AtomicU64::new(0),
-            park_deadline_ns: AtomicU64::new(0),
         }
     }
 

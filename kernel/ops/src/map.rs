@@ -16,7 +16,7 @@ pub type RegionList = Regions<PaidVec<Region>>;
 const FIRST_REGIONS: usize = 14;
 /// Regions a process may have: a change moves those above it, which together fit a section of kernel code
 /// (`section`).
-pub const MAX_REGIONS: usize = 2046;
+pub const MAX_REGIONS: usize = 1022;
 /// Places that a list keeps for a change.
 const SPARE: usize = 2;
 

@@ -11,7 +11,6 @@ use crate::machine::{Defect, MAX_COPY_BYTES, Machine, ProcessPart, Space, servic
 use crate::message::{self, Fault};
 use crate::paid::{NoMemory, pay_for};
 use crate::party::Party;
-use crate::timers::Purpose;
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, Status};
 use alloc::boxed::Box;
@@ -20,7 +19,7 @@ use core_endpoint::{DrainVerdict, Load};
 use core_ledger::{Charge, KernelBytes};
 use kernel_dispatch::preemption_point;
 use schema_wire::{Exception, ExceptionKind, Served};
-use smp_pending::Target;
+use smp_pending::{Limit, Target};
 use zerocopy::IntoBytes;
 
 /// A machine that serves objects of its own.
@@ -70,34 +69,24 @@ impl<M: Machine> Calling<'_, M> {
     }
 }
 
-/// Why a sleep is not accepted.
+/// A sleep is not accepted: the process has as many pending as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoSleep {
-    /// The process has as many pending sleeps as it may.
-    Quota,
-    /// All processes together have.
-    System,
-}
+pub struct SleepQuota;
 
 impl<M: Machine> Calling<'_, M> {
     /// Completes the call once the clock reads `deadline_ns`.
-    pub fn complete_at(&mut self, deadline_ns: u64) -> Result<(), NoSleep> {
+    pub fn complete_at(&mut self, deadline_ns: u64) -> Result<(), SleepQuota> {
         let Caller { m, ring, .. } = self.caller;
         let process = ring.shared.process;
         if !process.sleep_began() {
-            return Err(NoSleep::Quota);
+            return Err(SleepQuota);
         }
-        let Some(party) = self.keep(Target::Sleep) else {
-            process.sleep_ended(m);
-            return Err(NoSleep::System);
-        };
-        let cell = ring.shared.cells.get(party.cell);
-        if cell.is_some_and(|cell| deadlines::bound(m, Purpose::Sleep, party, cell, deadline_ns)) {
-            return Ok(());
+        match self.keep(Target::Sleep) {
+            Some(party) => deadlines::bound(m, ring, Limit::Sleep, party, deadline_ns),
+            // The call was kept before: its host answers twice.
+            None => m.defect("a sleep without a call"),
         }
-        self.unkeep(party);
-        process.sleep_ended(m);
-        Err(NoSleep::System)
+        Ok(())
     }
 
     /// A facet of an endpoint with `badge`, in the caller's table; `None` without a slot or a grant, or if the

@@ -30,8 +30,15 @@ pub fn pay_for<T>(
     ledger: &'static Ledger,
     count: usize,
 ) -> Result<Charge<'static, KernelBytes>, NoMemory> {
-    let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| u32::try_from(bytes).ok());
-    let bytes = bytes.ok_or(NoMemory::Machine)?;
+    pay_for_bytes(ledger, count.checked_mul(size_of::<T>()).ok_or(NoMemory::Machine)?)
+}
+
+/// Charges a process for so many bytes of the kernel's heap.
+pub fn pay_for_bytes(
+    ledger: &'static Ledger,
+    bytes: usize,
+) -> Result<Charge<'static, KernelBytes>, NoMemory> {
+    let bytes = u32::try_from(bytes).map_err(|_| NoMemory::Machine)?;
     Ok(ledger.reserve(KernelBytes, bytes)?.commit())
 }
 

@@ -13,7 +13,7 @@ use core_cap::Cap;
 use core_park::{Key, Named, NotAdmitted, ParkError, Parked, WaiterRef, admit};
 use core_thread::ThreadKey;
 use kernel_dispatch::preemption_point;
-use smp_pending::Target;
+use smp_pending::{Limit, Target};
 
 /// PARK: the operation is pending while the word has the expected value.
 #[inline(never)]
@@ -37,29 +37,29 @@ pub fn park<M: Machine>(caller: &Caller<'_, M>, credit: Credit, request: Park) -
     };
     let mut credit = Some(credit);
     let mut kept = None;
+    let mut is_nearest = false;
     // Under the lock of the word's waiters: who wakes this one finds what it keeps.
-    let is_expected = || {
+    let is_expected = |waiter: WaiterRef| {
         let is_expected = process.space.load_u32(address)? == request.expected();
         if is_expected && let Some(credit) = credit.take() {
             let party = caller.keep_for(credit, Room::Inline);
-            caller.aim(party, Target::Park);
+            caller.aim(party, Target::Park { ticket: waiter.ticket });
             thread.park_cell.store(named(party), Ordering::Relaxed);
-            thread.park_deadline_ns.store(deadline_ns.unwrap_or(u64::MAX), Ordering::Relaxed);
             kept = Some(party);
+            if let Some(at) = deadline_ns.filter(|at| *at > now) {
+                // Before anyone can wake it: who does finds the timer to disarm.
+                let armed = deadlines::bound_quietly(caller.m, caller.ring, Limit::Park, party, at);
+                is_nearest = armed.is_nearest;
+            }
         }
         Ok(is_expected)
     };
     let key = Key::private(process.identity(), address);
     let status =
         match caller.m.tables().park.park(thread.slot(), key, deadline_ns, now, is_expected) {
-            Ok(Parked::Waiting { waiter, deadline_ns, .. }) => {
-                // Release, pairs with the acquire in `time_is_up`: who sees the ticket sees its deadline.
-                thread.park_ticket.store(waiter.ticket, Ordering::Release);
-                if let Some(at) = deadline_ns {
-                    // An earlier wait may have been ended before its timer was armed.
-                    let timer = caller.m.tables().timers.of_park(thread.slot());
-                    deadlines::stop(caller.m, timer);
-                    deadlines::start(caller.m, timer, at);
+            Ok(Parked::Waiting { deadline_ns, .. }) => {
+                if let Some(at) = deadline_ns.filter(|_| is_nearest) {
+                    deadlines::nearest_is(caller.m, at);
                 }
                 return Finish::Later;
             }
@@ -176,37 +176,24 @@ fn take_name<M: Machine>(thread: &'static M::Thread) -> Option<Party> {
 #[inline(never)]
 fn finish<M: Machine>(m: M, waiter: WaiterRef, status: Status) {
     let Some(thread) = m.thread(waiter.index) else { return };
-    if status != Status::TimedOut {
-        deadlines::stop(m, m.tables().timers.of_park(thread.ops().slot()));
-    }
     if let Some(party) = take_name::<M>(thread) {
         complete(m, party, &Outcome::plain(status));
     }
 }
 
 /// The time limit of a thread's PARK has passed.
-pub fn time_is_up<M: Machine>(m: M, thread: &'static M::Thread, now_ns: u64) {
-    let part = thread.ops();
-    // Acquire, pairs with the release in `park`.
-    let ticket = part.park_ticket.load(Ordering::Acquire);
-    // The timer may be that of an earlier wait, which was woken before it was armed or while it was
-    // on its way here.
-    if part.park_deadline_ns.load(Ordering::Relaxed) > now_ns {
-        return;
-    }
-    let waiter = WaiterRef { index: part.slot(), ticket };
+pub fn time_is_up<M: Machine>(m: M, thread: &'static M::Thread, ticket: u32) {
+    // By its ticket: the thread may have been woken since, and be in another wait.
+    let waiter = WaiterRef { index: thread.ops().slot(), ticket };
     if m.tables().park.unlink(waiter) {
         finish(m, waiter, Status::TimedOut);
     }
 }
 
 /// Claims a thread's pending PARK for its cancel or end.
-pub fn give_up<M: Machine>(m: M, thread: &'static M::Thread) -> bool {
-    let part = thread.ops();
-    let ticket = part.park_ticket.load(Ordering::Relaxed);
-    let is_ours = m.tables().park.unlink(WaiterRef { index: part.slot(), ticket });
+pub fn give_up<M: Machine>(m: M, thread: &'static M::Thread, ticket: u32) -> bool {
+    let is_ours = m.tables().park.unlink(WaiterRef { index: thread.ops().slot(), ticket });
     if is_ours {
-        deadlines::stop(m, m.tables().timers.of_park(part.slot()));
         take_name::<M>(thread);
     }
     is_ours

@@ -1,10 +1,9 @@
 //! A thread's own wait: in `cap_enter`, until there are completions or the time is up.
 
 use crate::deadlines;
-use crate::machine::{Machine, OwnRing, Record, end};
-use crate::timers::Timers;
+use crate::machine::{Machine, OwnRing, Record, end, key_of};
 use abi_types::NEVER;
-use core_thread::{ResumeVerdict, WaitVerdict};
+use core_thread::{ResumeVerdict, ThreadKey, WaitVerdict};
 use kernel_dispatch::{self as dispatch, Record as _};
 
 /// Waits until there are `want` completions or the time is up; how many there are.
@@ -35,11 +34,11 @@ pub fn wait<M: Machine>(
             Err(_) => m.defect("a thread that runs does not run"),
         }
         if let Some(at) = deadline_ns {
-            deadlines::start(m, Timers::of_enter(thread.ops().slot()), at);
+            deadlines::start_enter(m, ring, key_of::<M>(thread), at);
         }
         dispatch::block(m, thread);
         if deadline_ns.is_some() {
-            deadlines::stop(m, Timers::of_enter(thread.ops().slot()));
+            deadlines::stop_enter(m, ring);
         }
         let count = ring.kernel.count();
         if count >= want || deadline_ns.is_some_and(|at| at <= m.clock()) {
@@ -48,9 +47,12 @@ pub fn wait<M: Machine>(
     }
 }
 
-/// The time limit of a thread's `cap_enter` has passed.
-pub fn time_is_up<M: Machine>(m: M, thread: &'static M::Thread) {
-    if let Some(due) = thread.ops().want.due(thread.state(), u32::MAX) {
+/// The time limit of a thread's `cap_enter` has passed, unless it has left it since and is in another: then that
+/// one looks at the clock and goes on.
+pub fn time_is_up<M: Machine>(m: M, thread: &'static M::Thread, key: ThreadKey) {
+    if let Some(due) = thread.ops().want.due(thread.state(), u32::MAX)
+        && due.generation == key.generation
+    {
         dispatch::wake(m, thread, due.generation, due.ticket, false);
     }
 }

@@ -426,19 +426,34 @@ fn more_sleeps_than_the_profile_allows_are_refused_and_come_back() {
     });
 }
 
+/// As many as the ring takes: nobody else's are fewer for it, and each ends at its own time.
 #[test]
-fn no_timer_is_left_for_the_whole_system() {
+fn every_operation_of_a_full_ring_has_a_timer() {
+    const SLEEPS: u64 = 16;
     let main = |mut user: User| {
-        for n in 0..4_u64 {
-            let sleep = Sqe { user_data: n, ..user.sleeping(n as u16, 1 << 30) };
+        for n in 0..SLEEPS {
+            // The later ones end first.
+            let sleep = Sqe { user_data: n, ..user.sleeping(0, (SLEEPS - n) * 10_000_000) };
             assert!(user.submit(sleep));
+            user.enter(0, 0);
         }
-        user.enter(0, 0);
-        let refused = user.take().expect("one more than there are");
-        assert_eq!((refused.cqe.user_data, refused.status()), (3, Status::Exception));
+        for n in (0..SLEEPS).rev() {
+            let done = match user.take() {
+                Some(done) => done,
+                None => {
+                    user.enter(1, NEVER);
+                    user.take().expect("a sleep has ended")
+                }
+            };
+            assert_eq!((done.cqe.user_data, done.status()), (n, Status::Ok));
+        }
     };
-    let config = Config { timers: 3, ..Config::default() };
-    assert_all_ended_well(&run(config, vec![Process::new("alone", main)], vec![]));
+    let full = || {
+        let mut process = Process::new("full", main);
+        process.profile.sleep_waiters = SLEEPS as u32;
+        process
+    };
+    assert_all_ended_well(&run(Config::default(), vec![full(), full(), full()], vec![]));
 }
 
 fn parking(user: &User, expected: u64, timeout_ns: u64) -> Sqe {

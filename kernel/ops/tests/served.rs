@@ -267,34 +267,6 @@ fn an_answer_that_is_refused_receives_nothing() {
 }
 
 #[test]
-fn a_deadline_without_a_timer_for_it_is_refused() {
-    let server = |mut user: User| {
-        let endpoint = user.cap("endpoint").to_bits();
-        let done = user.call(Sqe { cap: endpoint, ..sqe(Opcode::Recv) });
-        assert_eq!(done.cqe.method, 2, "a call that was refused came through");
-        let answer = Sqe { arg: done.cqe.token, ..sqe(Opcode::Return) };
-        assert_eq!(user.call(answer).status(), Status::Ok);
-    };
-    let client = |mut user: User| {
-        let service = user.cap("service");
-        let sleep = Sqe { user_data: 1, ..user.sleeping(1, 1 << 40) };
-        assert!(user.submit(sleep));
-        user.enter(0, 0);
-        let soon = user.machine().now() + (1 << 40);
-        let bounded = Sqe { arg: soon, user_data: 2, ..User::calling(service, 1, 0) };
-        assert_eq!(user.call(bounded).status(), Status::Overloaded);
-        let unbounded = Sqe { user_data: 3, ..User::calling(service, 2, 0) };
-        assert_eq!(user.call(unbounded).status(), Status::Ok);
-    };
-    let processes = vec![
-        Process::new("server", server).with("endpoint", Grant::Endpoint),
-        Process::new("client", client).with("service", Grant::Client(0, 0, 1)),
-    ];
-    let config = Config { timers: 1, ..Config::default() };
-    assert_all_ended_well(&run(config, processes, vec![]));
-}
-
-#[test]
 fn everyone_who_waits_at_a_closed_endpoint_is_told() {
     const CALLS: u64 = 40;
     let has_called = Arc::new(AtomicU32::new(0));

@@ -32,7 +32,7 @@ fn history(cpus: usize, length: u64, defect: Option<Defect>) {
     let programs: Vec<Vec<Step>> =
         (0..3).map(|_| (0..random() % length).map(|_| step(3)).collect()).collect();
     let policy = PolicyKind::ALL[(random() % 2) as usize];
-    let config = Config { cpus, policy, threads: 10, timers: 8, defect, ..Config::default() };
+    let config = Config { cpus, policy, threads: 10, defect, ..Config::default() };
     play(config, &programs);
 }
 
@@ -79,7 +79,7 @@ fn receives_put_back(defect: Option<Defect>) {
         let done = user.call(Sqe { flags, address, ..User::calling(service, 0, 1000) });
         assert!(matches!(done.status(), Status::ParamsTooLarge | Status::Disconnected));
     };
-    let config = Config { cpus: 2, threads: 4, timers: 4, defect, ..Config::default() };
+    let config = Config { cpus: 2, threads: 4, defect, ..Config::default() };
     let processes = vec![
         Process::new("server", server).with("endpoint", Grant::Endpoint),
         Process::new("large", large).with("service", Grant::Client(0, 0, 1)),
@@ -121,8 +121,7 @@ fn calls_given_up(defect: Option<Defect>) {
         let second = Sqe { user_data: 2, ..User::calling(service, 0, 8) };
         assert_eq!(user.call(second).status(), Status::Ok, "its words went with the first");
     };
-    let config =
-        Config { cpus: 2, threads: 4, timers: 4, fast_path: false, defect, ..Config::default() };
+    let config = Config { cpus: 2, threads: 4, fast_path: false, defect, ..Config::default() };
     let processes = vec![
         Process::new("server", server).with("endpoint", Grant::Endpoint),
         Process::new("client", client).with("service", Grant::Client(0, 0, 1)),

@@ -189,7 +189,9 @@ fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
             Claimed::Some => return Progress::Made,
             Claimed::OneIsAnothers => return Progress::Blocked,
         }
-        deadlines::stop_all_of(m, thread.slot());
+        if let Some(held) = thread.ops.completions_of(key.generation) {
+            deadlines::stop_enter(m, held.ring());
+        }
         remains.set_claimed(thread.slot());
         return Progress::Made;
     }
@@ -262,20 +264,15 @@ fn claim_operations<M: Machine>(m: M, thread: &'static Thread<M>, key: ThreadKey
         drop(held);
         let party = Party { thread: key, cell: index, room: Fit::NONE };
         let is_ours = cancel::claim(m, thread, party, target);
-        if !is_ours && target == Target::Park {
+        if !is_ours && matches!(target, Target::Park { .. }) {
             // Whoever has claimed the wait completes it any moment, by the thread's record alone.
             return Claimed::OneIsAnothers;
         }
         // Whoever has it instead finds the cell given back, and nobody to tell.
         let Some(held) = thread.ops.completions_of(key.generation) else { return Claimed::All };
-        let ring = held.ring();
-        if let Some(cell) = ring.shared.cells.get(index) {
-            if !is_ours && target == Target::Sleep && cell.timer().is_some() {
-                ring.shared.process.sleep_ended(m);
-            }
-            deadlines::settle(m, cell);
-        }
-        ring.shared.cells.drop_with_ring(index);
+        let cells = &held.ring().shared.cells;
+        deadlines::settle(m, cells, index);
+        cells.drop_with_ring(index);
     }
     Claimed::Some
 }

@@ -175,6 +175,7 @@ pub(crate) struct Admitted {
 const LEAST_RINGS: usize = 4;
 
 /// A place of the ring arena for a new thread.
+#[allow(clippy::large_enum_variant, reason = "one of it, for the length of a call")]
 pub(crate) enum RingPlace<M: Objects> {
     /// One that a thread has left, with its memory.
     Used(SpareRing<M>),

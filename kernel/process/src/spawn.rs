@@ -5,11 +5,9 @@ use crate::join;
 use crate::machine::{Machine, Place, Stack, process_of};
 use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::{Life, Thread};
-use abi_sync::atomic::AtomicU64;
 use abi_types::{CapSlot, RingBlock};
 use core_cap::{Cap, InsertError};
 use core_fallible::OutOfMemory;
-use core_ledger::Ledger;
 use core_sched::CpuId;
 use core_sched_policy::{LatencyClass, Share, Weight};
 use core_thread::{Lifecycle, ThreadKey};
@@ -17,8 +15,7 @@ use kernel_dispatch::{self as dispatch, preemption_point};
 use kernel_ops::capability::Object;
 use kernel_ops::machine::{Defect, Own, Pending};
 use kernel_ops::object::Calling;
-use kernel_ops::paid::{NoMemory, PaidVec};
-use smp_pending::{Cell, Cells};
+use kernel_ops::paid::NoMemory;
 use smp_ring::{NewRing, Refused};
 use smp_rq::lock_home_by;
 
@@ -66,18 +63,11 @@ fn new_ring<M: Machine>(
     entries: u32,
 ) -> Result<SpareRing<M>, NoMemory> {
     let block = RingBlock::new(entries).ok_or(NoMemory::Machine)?;
-    let cells = pending(&process.ops.ledger, block.cq_entries())?;
+    let cells = Pending::new(&process.ops.ledger, block.cq_entries(), || preemption_point(m))?;
     preemption_point(m);
     let address = Process::<M>::ring_address(number);
     let memory = m.new_ring(&process.ops.space, address, block)?;
     Ok(SpareRing { number, memory, cells })
-}
-
-/// Room for that many pending operations.
-fn pending(ledger: &'static Ledger, count: u32) -> Result<Pending, NoMemory> {
-    let (others, words) = (count.saturating_sub(1), count.div_ceil(u64::BITS).saturating_sub(1));
-    let cells = PaidVec::of(ledger, others as usize, |_| Cell::default())?;
-    Ok(Cells::new(cells, PaidVec::of(ledger, words as usize, |_| AtomicU64::new(0))?))
 }
 
 /// Makes a thread of `process` and lets it run. `held` says that a handle to it exists.

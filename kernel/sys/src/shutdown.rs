@@ -10,6 +10,7 @@ use crate::{fatal, section};
 use abi_report::Exit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel_arch::{log, println, stop};
+use smp_lock::LockClass;
 use spin::Once;
 
 /// Processes that have not ended.
@@ -100,6 +101,19 @@ fn end_system(code: i64) -> ! {
     if let Some(reaper) = RECORDS.reaper() {
         println!("The reaper has had {} us of CPU time.", reaper.ran_ns() / 1_000);
     }
+    print_locks();
     println!("The system has ended with {code}.");
     fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
+}
+
+/// The locks that were taken, class by class, in images that count them for people.
+fn print_locks() {
+    if !cfg!(measure) {
+        return;
+    }
+    println!("Locks                taken      waited  held ticks");
+    for class in LockClass::ORDERED {
+        let Some(tally) = smp_lock::tally(class) else { continue };
+        println!("  {class:<13?} {:>12} {:>11} {:>11}", tally.taken, tally.waited, tally.longest);
+    }
 }

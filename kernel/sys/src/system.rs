@@ -1,4 +1,4 @@
-//! The tables of the running system: CPUs, threads, processes, timers, parked threads.
+//! The tables of the running system: CPUs, threads, processes, parked threads.
 //!
 //! Made once, when the first process is about to start, and never given back. So everything here is shared
 //! by plain references, and names are checked where they are used.
@@ -12,27 +12,25 @@ use core::sync::atomic::AtomicU64;
 use core_cmdline::Options;
 use core_park::Waiter;
 use core_sched::CpuId;
-use core_timer::DeadlineQueue;
 use kernel_arch::cpu::{self, PerCpu};
+use kernel_arch::time;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
 use kernel_mm::space::AddressSpace;
 use kernel_mm::thread::UserContext;
 use kernel_ops::machine::{CpuPart, Tables};
-use kernel_ops::timers::Timers;
 use kernel_process::{Process, Records, Thread};
-use smp_lock::{LockClass, TicketLock};
+use smp_lock::Watch;
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
+use smp_timer::Deadlines;
 use spin::Once;
 
-/// Threads there can be at most, whatever the memory: what is made of each, a record, a waiter and two
-/// timers, is made at once and never given back, and the end of a process looks at every record.
+/// Threads there can be at most, whatever the memory: what is made of each, a record and a waiter,
+/// is made at once and never given back, and the end of a process looks at every record.
 const MAX_THREADS: u64 = 2048;
 /// Processes there can be: as for threads; a manifest names fewer.
 const MAX_PROCESSES: u32 = 128;
-/// Pending sleeps and call deadlines of all processes together: two for each thread there can be.
-const MAX_SLEEPS: u32 = 4096;
 
 // A pending call names the process that serves it in 24 bits of its cell.
 const _: () = assert!(MAX_PROCESSES < 1 << 24);
@@ -42,7 +40,7 @@ pub struct CpuOwn {
     /// The machine's block.
     pub machine: &'static PerCpu,
     /// Deadlines armed here.
-    timers: TicketLock<DeadlineQueue>,
+    deadlines: Deadlines,
     /// What it counts. Its own to change.
     pub counters: Counters,
     /// When it last entered the kernel or switched, in ticks. Its own.
@@ -52,10 +50,17 @@ pub struct CpuOwn {
 
 impl CpuPart for CpuOwn {
     #[inline(always)]
-    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
-        &self.timers
+    fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
     }
 }
+
+/// Who holds locks, and for how long. Reading the clock at each would make every section of a checked kernel
+/// longer than it is.
+static WATCH: Watch = Watch {
+    cpu: || Some(cpu::this().index() as usize),
+    ticks: if cfg!(measure) { time::ticks } else { || 0 },
+};
 
 /// CPUs, by number.
 static CPUS: OnceSlice<Cpu> = OnceSlice::new();
@@ -70,10 +75,9 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
     let ids =
         || blocks.iter().enumerate().filter_map(|(n, &machine)| Some((CpuId::new(n)?, machine)));
     let cpus = leak(ids().map(|(id, machine)| {
-        let deadlines = DeadlineQueue::new(id.index() as u32);
         let own = CpuOwn {
             machine,
-            timers: TicketLock::with_class(LockClass::Deadlines, deadlines),
+            deadlines: Deadlines::new(id.index() as u16),
             counters: Counters::new(),
             #[cfg(checked)]
             section_began: AtomicU64::new(0),
@@ -85,7 +89,6 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
     let threads = (0..count).map(|slot| Thread::new(slot, count, home, UserContext::new()));
     let processes = (0..MAX_PROCESSES).map(|_| Process::new(AddressSpace::new()));
     let rings = Tables {
-        timers: Timers::new(count, MAX_SLEEPS)?,
         park: ParkTable::new(leak((0..count).map(|_| Waiter::new()))?, park_secret),
         has_fast_path: options.fast_path,
     };
@@ -93,7 +96,7 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
         defect("the system's tables are made twice");
     }
     RINGS.call_once(|| rings);
-    smp_lock::watch(|| Some(cpu::this().index() as usize));
+    smp_lock::watch(&WATCH);
     Ok(())
 }
 

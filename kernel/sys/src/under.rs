@@ -336,7 +336,7 @@ impl kernel_ops::Machine for Kernel {
             Target::Call { .. }
             | Target::Recv { .. }
             | Target::Sleep
-            | Target::Park
+            | Target::Park { .. }
             | Target::Memory => system::defect("an operation of the rings waits for an object"),
         }
     }

@@ -19,6 +19,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "echo", client = (endpoint = "echo", badge = 1)),
     (name = "typed", client = (endpoint = "typed", badge = 1)),
     (name = "yielder", client = (endpoint = "yielder", badge = 1)),
+    (name = "timer", timer = void),
     (name = "park", parkSpace = void),
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),

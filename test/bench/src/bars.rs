@@ -16,7 +16,7 @@ const fn bar(name: &'static str, most: Option<u64>, what: &'static str) -> Bar {
 }
 
 /// Every measurement, in the order of the table.
-pub const BARS: [Bar; 14] = [
+pub const BARS: [Bar; 18] = [
     bar("null_entry", Some(150), "cap_enter(0, 0) with an empty ring"),
     bar("ring_nop_1", Some(350), "NOP, one an entry"),
     bar("ring_nop_8", Some(120), "NOP, eight an entry, each"),
@@ -27,6 +27,10 @@ pub const BARS: [Bar; 14] = [
     bar("unpark_none", Some(350), "UNPARK without a waiter"),
     bar("park_mismatch", None, "PARK on a word with another value"),
     bar("park_rt", None, "wake another thread, park, be woken by it"),
+    bar("park_rt_limit", None, "the same, parked for some time at most"),
+    bar("sleep_cancel", None, "Timer.sleep and its CANCEL"),
+    bar("ipc_rt_deadline", None, "call with a deadline and answer, two processes"),
+    bar("enter_timeout", None, "call and answer, waited for with a time-out"),
     bar("yield_thread", Some(700), "YIELD to a thread of the process, each switch"),
     bar("yield_process", Some(700), "YIELD to another process, each switch"),
     bar("map_touch_unmap", Some(4000), "VirtualMemory.map of a page, a write to it, unmap"),

@@ -15,11 +15,13 @@ use kernel_ops::service::Service;
 use kernel_process::process::Members;
 use kernel_process::{Machine, Process, Thread};
 use smp_pending::{Cell, Target};
+use smp_timer::Timers;
 
-/// Bytes of the cells of a ring with so many completions, all but the first.
+/// Bytes of the cells of a ring with so many completions, all but the first, and of all timers.
 fn cells_bytes(cq_entries: u32) -> usize {
     let words = cq_entries.div_ceil(u64::BITS) as usize - 1;
-    (cq_entries as usize - 1) * size_of::<Cell>() + words * size_of::<AtomicU64>()
+    let cells = (cq_entries as usize - 1) * size_of::<Cell>() + words * size_of::<AtomicU64>();
+    cells + Timers::bytes(cq_entries + 1)
 }
 
 impl World {

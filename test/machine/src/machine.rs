@@ -11,7 +11,6 @@ use core_fallible::OutOfMemory;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
-use core_timer::DeadlineQueue;
 use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
 use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
@@ -20,9 +19,9 @@ use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start};
 use kernel_process::{Process, Records, Thread, end, join};
 use smp_ipi::{IdleSet, Requests};
-use smp_lock::TicketLock;
 use smp_pending::Target;
 use smp_ring_testing::{HostContext, cpu_here};
+use smp_timer::Deadlines;
 use std::convert::Infallible;
 use std::sync::Mutex;
 
@@ -32,7 +31,7 @@ pub struct Host(pub(crate) &'static World);
 
 /// What the machine keeps of a CPU.
 pub struct Own {
-    deadlines: TicketLock<DeadlineQueue>,
+    deadlines: Deadlines,
     /// An interrupt is on its way.
     pub(crate) is_interrupted: AtomicBool,
     /// When the timer fires.
@@ -55,7 +54,7 @@ pub(crate) const NOT_ARMED: u64 = u64::MAX;
 impl Own {
     pub(crate) fn new(cpu: usize) -> Self {
         Self {
-            deadlines: TicketLock::new(DeadlineQueue::new(cpu as u32)),
+            deadlines: Deadlines::new(cpu as u16),
             is_interrupted: AtomicBool::new(false),
             armed_ns: AtomicU64::new(NOT_ARMED),
             idle: HostContext::new(),
@@ -65,7 +64,7 @@ impl Own {
 }
 
 impl CpuPart for Own {
-    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
+    fn deadlines(&self) -> &Deadlines {
         &self.deadlines
     }
 }

@@ -18,7 +18,6 @@ use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
 use kernel_ops::machine::{CpuPart, Defect, Tables};
-use kernel_ops::timers::Timers;
 use kernel_process::{NewProcess, Records, Thread, spawn};
 use smp_ipi::IdleSet;
 use smp_park::ParkTable;
@@ -40,8 +39,6 @@ pub struct Config {
     pub policy: PolicyKind,
     /// Thread records.
     pub threads: u32,
-    /// Timers for sleeps and deadlines of calls.
-    pub timers: u32,
     /// Whether IPC may take its fast path.
     pub fast_path: bool,
     /// By then a run is over, or will never be.
@@ -58,7 +55,6 @@ impl Default for Config {
             cpus: 1,
             policy: PolicyKind::Eevdf,
             threads: 32,
-            timers: 32,
             fast_path: true,
             patience_ns: 1_000_000_000_000,
             defect: None,
@@ -171,11 +167,7 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
             .collect(),
         idle: IdleSet::new(),
         records: Records::new(),
-        tables: Tables {
-            timers: Timers::new(config.threads, config.timers).unwrap(),
-            park: ParkTable::new(waiters, [17, 42]),
-            has_fast_path: config.fast_path,
-        },
+        tables: Tables { park: ParkTable::new(waiters, [17, 42]), has_fast_path: config.fast_path },
         clock: AtomicU64::new(1),
         flushes: Flushes::new(config.cpus),
         bodies,
@@ -404,10 +396,9 @@ impl World {
 
     /// All processes have ended: everything is where it was before they began.
     fn check_nothing_is_left(&self) {
-        assert_eq!(self.tables.timers.free(), self.config.timers, "a timer is left");
         self.tables.park.check_invariants().unwrap();
         for cpu in &self.cpus {
-            assert!(cpu.own.deadlines().lock().is_empty(), "a deadline is left");
+            assert!(cpu.own.deadlines().is_empty(), "a deadline is left");
             let queue = cpu.queue.lock();
             queue.check_invariants().unwrap();
             assert_eq!(queue.view().hint().waiting, 0, "a thread is left in a queue");

@@ -1,8 +1,6 @@
 //! Boots the script with and without the fast path and compares what it recorded, record by record.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use abi_report::{Decoder, Exit, Item};
 use qemu_command::{Lane, Machine, Media, Serial};
@@ -21,25 +19,7 @@ fn boot(name: &str, words: &str) -> Vec<String> {
     machine.append = format!("exit=debug {words}");
     machine.exit_port = true;
     machine.serial = Serial::Files { console: console.clone(), records: records.clone() };
-    let mut child = Command::new("/usr/bin/qemu-system-x86_64")
-        .args(machine.arguments().expect("a valid machine"))
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("qemu starts");
-    // A guard against a guest that hangs; nothing is timed.
-    let guard = Duration::from_secs(140);
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("qemu can be waited for") {
-            break status.code();
-        }
-        if started.elapsed() > guard {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let status = test_boot::run(&machine);
     let console = std::fs::read(&console).unwrap_or_default();
     let console = String::from_utf8_lossy(&console);
     assert_eq!(status, Some(Exit::Pass.qemu_status()), "{name}: {console}");

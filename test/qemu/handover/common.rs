@@ -3,8 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use abi_report::Exit;
 use qemu_command::{Lane, Machine, Media, Serial};
@@ -63,26 +61,7 @@ fn boot(name: &str, media: Media, cpus: u32) -> Outcome {
     machine.cpus = cpus;
     machine.exit_port = true;
     machine.serial = Serial::Files { console: console.clone(), records: records.clone() };
-    let mut child = Command::new("/usr/bin/qemu-system-x86_64")
-        .args(machine.arguments().expect("a valid machine"))
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("qemu starts");
-    // A guard against a guest that hangs, a little before Bazel's own; nothing is timed.
-    let timeout = std::env::var("TEST_TIMEOUT").ok().and_then(|text| text.parse().ok());
-    let guard = Duration::from_secs(timeout.unwrap_or(300) * 4 / 5);
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("qemu can be waited for") {
-            break status.code();
-        }
-        if started.elapsed() > guard {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let status = test_boot::run(&machine);
     let text =
         |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     Outcome {

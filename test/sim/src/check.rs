@@ -255,8 +255,7 @@ impl<P: Policy + 'static> Sim<P> {
                     format!("CPU {n} accounts for more time than there was"),
                 );
             }
-            let deadlines = cpu.own.deadlines().lock();
-            if let Err(rule) = deadlines.check_invariants(self.0.tables.timers.cells()) {
+            if let Err(rule) = cpu.own.deadlines().check_invariants() {
                 self.fail(Rule::Invariant, format!("deadlines of {n}: {rule}"));
             }
         }

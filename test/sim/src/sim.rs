@@ -7,18 +7,16 @@ use crate::{Config, Rule};
 use core_park::Waiter;
 use core_sched::{Charge, CpuId, CpuSet, Entity, Error};
 use core_sched_policy::Policy;
-use core_timer::DeadlineQueue;
 use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
 use kernel_ops::machine::{CpuPart, Tables};
-use kernel_ops::timers::Timers;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::{Process, Records, Thread, end, spawn};
 use smp_ipi::{IdleSet, Requests};
-use smp_lock::TicketLock;
 use smp_park::ParkTable;
 use smp_ring::Context as _;
 use smp_ring_testing::CoroutineContext;
 use smp_rq::RunQueue;
+use smp_timer::Deadlines;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use test_machine::HostSpace;
@@ -31,11 +29,11 @@ const ENDING_PROCESSES: usize = 32;
 
 /// What the machine keeps of a CPU that the kernel reaches.
 pub(crate) struct Own {
-    deadlines: TicketLock<DeadlineQueue>,
+    deadlines: Deadlines,
 }
 
 impl CpuPart for Own {
-    fn deadlines(&self) -> &TicketLock<DeadlineQueue> {
+    fn deadlines(&self) -> &Deadlines {
         &self.deadlines
     }
 }
@@ -62,21 +60,16 @@ impl<P: Policy + 'static> Sim<P> {
     /// A machine with room for so many threads beside the reaper, whose CPUs have not begun.
     pub(crate) fn new(config: Config, room: usize, policy: impl Fn() -> P) -> Self {
         let queue = |cpu| RunQueue::ordered_by(id(cpu), policy(), 0);
-        let own = |cpu| Own { deadlines: TicketLock::new(DeadlineQueue::new(cpu as u32)) };
+        let own = |cpu| Own { deadlines: Deadlines::new(cpu as u16) };
         let room = room + 1;
         let count = room as u32;
-        let timers = Timers::new(count, count).expect("memory for timers");
         let waiters = leaked((0..room).map(|_| Waiter::new()));
         let parts = Parts {
             config,
             cpus: (0..config.cpus).map(|n| dispatch::Cpu::new(queue(n), own(n))).collect(),
             idle: IdleSet::new(),
             records: Records::new(),
-            tables: Tables {
-                timers,
-                park: ParkTable::new(waiters, [config.seed, 1]),
-                has_fast_path: true,
-            },
+            tables: Tables { park: ParkTable::new(waiters, [config.seed, 1]), has_fast_path: true },
             world: RefCell::new(World::new(&config, room)),
         };
         let sim = Self(Box::leak(Box::new(parts)));

@@ -23,7 +23,7 @@ struct Process {
     grants: Vec<(String, Kind)>,
 }
 
-const DEFAULTS: [u32; 10] = [64, 16, 512, 4096, 16, 64, 4096, 32, 32, 262_144];
+const DEFAULTS: [u32; 10] = [64, 16, 512, 4096, 16, 64, 4096, 32, 32, 524_288];
 
 /// The canonical encoding, 8-aligned.
 fn encode(processes: &[Process]) -> Vec<u64> {

@@ -455,8 +455,7 @@ fn prune(store: &mut impl TableStore, root: Frame, page: u64) {
         }
     }
     while depth > 0 {
-        let (Some(&(table, _)), Some(&(parent, above))) =
-            (path.get(depth), path.get(depth - 1))
+        let (Some(&(table, _)), Some(&(parent, above))) = (path.get(depth), path.get(depth - 1))
         else {
             return;
         };

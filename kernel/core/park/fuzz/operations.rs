@@ -24,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
                 let waits = model.iter().any(|(_, waiter)| waiter.index == who);
                 let equal = what & 4 == 0;
                 let deadline_ns = (what & 8 != 0).then_some(u64::from(what >> 4));
-                let parked = bucket.park(&waiters, who, key, deadline_ns, 7, || Ok::<_, ()>(equal));
+                let parked =
+                    bucket.park(&waiters, who, key, deadline_ns, 7, |_| Ok::<_, ()>(equal));
                 match parked {
                     Ok(Parked::Waiting { waiter, .. }) => {
                         assert!(!waits && equal && deadline_ns.is_none_or(|at| at > 7));

@@ -66,8 +66,8 @@ impl Bucket {
         self.waiting == 0
     }
 
-    /// Parks thread `index` at `key` if `is_expected` says that the word there still has the
-    /// expected value, and if `deadline_ns` (none: never) is not past.
+    /// Parks thread `index` at `key` if `is_expected`, told the name that the wait is to have, says that the
+    /// word there still has the expected value, and if `deadline_ns` (none: never) is not past.
     #[inline]
     pub fn park<E>(
         &mut self,
@@ -76,13 +76,14 @@ impl Bucket {
         key: Key,
         deadline_ns: Option<u64>,
         now_ns: u64,
-        is_expected: impl FnOnce() -> Result<bool, E>,
+        is_expected: impl FnOnce(WaiterRef) -> Result<bool, E>,
     ) -> Result<Parked, ParkError<E>> {
         let waiter = waiters.get(index as usize).ok_or(ParkError::NoSuchWaiter)?;
         if waiter.is_waiting() {
             return Err(ParkError::Waits);
         }
-        if !is_expected().map_err(ParkError::Word)? {
+        let named = WaiterRef { index, ticket: waiter.next_ticket() };
+        if !is_expected(named).map_err(ParkError::Word)? {
             return Ok(Parked::Mismatch);
         }
         if deadline_ns.is_some_and(|deadline| deadline <= now_ns) {
@@ -106,6 +107,7 @@ impl Bucket {
             }
         }
         self.waiting += 1;
+        debug_assert!(ticket == named.ticket, "a wait has the name that was told");
         let waiter = WaiterRef { index, ticket };
         Ok(Parked::Waiting { waiter, deadline_ns, probes })
     }

@@ -113,13 +113,19 @@ impl Waiter {
         self.first.store(u32::from(first), Relaxed);
     }
 
+    /// The ticket of the wait that begins next.
+    #[inline]
+    pub(crate) fn next_ticket(&self) -> u32 {
+        self.ticket().wrapping_add(1) & (u32::MAX >> 1)
+    }
+
     /// Begins a wait and gives its ticket.
     #[inline]
     pub(crate) fn begin(&self, key: Key, bucket: u32) -> u32 {
         self.bucket.store(bucket, Relaxed);
         self.identity.store(key.identity, Relaxed);
         self.place.store(key.place, Relaxed);
-        let ticket = (self.state.load(Relaxed) >> 1).wrapping_add(1) & (u32::MAX >> 1);
+        let ticket = self.next_ticket();
         self.state.store(ticket << 1 | 1, Relaxed);
         ticket
     }

@@ -47,9 +47,9 @@ proptest! {
             match op {
                 Op::Park { who, key, word, deadline_ns } => {
                     let key = keys[key];
-                    let mut asked = false;
+                    let mut asked = None;
                     let got = buckets[bucket_of(key)].park(
-                        &waiters, who, key, deadline_ns, NOW_NS, || { asked = true; word },
+                        &waiters, who, key, deadline_ns, NOW_NS, |named| { asked = Some(named); word },
                     );
                     let waits = model.iter().any(|w| w.0 == who);
                     match (who >= THREADS, waits, word, deadline_ns) {
@@ -61,6 +61,7 @@ proptest! {
                         _ => match got {
                             Ok(Parked::Waiting { waiter, deadline_ns: armed, .. }) => {
                                 prop_assert_eq!((waiter.index, armed), (who, deadline_ns));
+                                prop_assert_eq!(asked, Some(waiter), "it is told its name");
                                 prop_assert!(waiter != refs[who as usize]);
                                 refs[who as usize] = waiter;
                                 model.push((who, key));
@@ -68,7 +69,7 @@ proptest! {
                             other => prop_assert!(false, "{:?}", other),
                         },
                     }
-                    prop_assert_eq!(asked, who < THREADS && !waits);
+                    prop_assert_eq!(asked.is_some(), who < THREADS && !waits);
                     if !matches!(got, Ok(Parked::Waiting { .. })) {
                         prop_assert_eq!(&buckets, &before);
                     }

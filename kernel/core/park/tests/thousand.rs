@@ -4,7 +4,7 @@ use core_park::{Bucket, Hash, Key, Parked, Waiter, WaiterRef};
 const THREADS: u32 = 1000;
 
 fn park(bucket: &mut Bucket, waiters: &[Waiter], who: u32, key: Key) -> (WaiterRef, u32) {
-    match bucket.park(waiters, who, key, None, 0, || Ok::<_, ()>(true)) {
+    match bucket.park(waiters, who, key, None, 0, |_| Ok::<_, ()>(true)) {
         Ok(Parked::Waiting { waiter, probes, .. }) => (waiter, probes),
         other => panic!("{other:?}"),
     }

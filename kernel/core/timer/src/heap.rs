@@ -3,14 +3,15 @@
 //! Timers keep their identity: it is links that are exchanged, never contents. The way to the
 //! n-th place of a complete tree is spelled by the bits of n below its highest.
 
-use crate::Timer;
-use crate::timer::NONE;
+use crate::timer::Link;
+use crate::{Owner, Table, Timer};
+use core::ptr;
 
-/// Deadlines of one CPU. `timers` is the one table of cells all queues share.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Deadlines of one CPU. `table` finds the timers that are linked.
+#[derive(Debug)]
 pub struct DeadlineQueue {
-    pub(crate) number: u32,
-    pub(crate) root: u32,
+    pub(crate) name: u64,
+    pub(crate) root: Link,
     pub(crate) len: u32,
     sequence: u64,
 }
@@ -27,8 +28,8 @@ pub struct Armed {
 #[must_use = "it expires only once"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// The timer's position in the table.
-    pub index: u32,
+    /// Whose it was.
+    pub owner: Owner,
     /// The deadline it was armed with; not later than the time that was asked about.
     pub deadline_ns: u64,
 }
@@ -36,73 +37,78 @@ pub struct Expired {
 /// A refusal; nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no timer of that index.
-    NoSuchTimer,
     /// It is armed already; cancel it first.
     Armed,
     /// It is not armed in this queue.
     NotHere,
 }
 
+/// Bits of a queue's name that are its number.
+const NUMBER_BITS: u32 = u16::BITS;
+
 impl DeadlineQueue {
-    /// The empty queue of CPU `number`.
-    pub const fn new(number: u32) -> Self {
-        Self { number, root: NONE, len: 0, sequence: 0 }
+    /// The empty queue of CPU `number`. No two queues that share timers have the same `identity`, below 2⁴⁷.
+    pub fn new(identity: u64, number: u16) -> Self {
+        let name = (identity + 1) << NUMBER_BITS | u64::from(number);
+        Self { name, root: Link::none(), len: 0, sequence: 0 }
     }
 
     /// Arms a timer that is armed nowhere.
     #[inline]
-    pub fn arm(&mut self, timers: &[Timer], index: u32, deadline_ns: u64) -> Result<Armed, Error> {
-        let timer = timers.get(index as usize).ok_or(Error::NoSuchTimer)?;
+    pub fn arm(
+        &mut self,
+        table: &(impl Table + ?Sized),
+        timer: &Timer,
+        owner: Owner,
+        deadline_ns: u64,
+    ) -> Result<Armed, Error> {
         if timer.queue().is_some() {
             return Err(Error::Armed);
         }
         self.sequence += 1;
-        timer.set(deadline_ns, self.sequence);
-        timer.set_queue(Some(self.number));
-        timer.left.set(NONE);
-        timer.right.set(NONE);
+        timer.enter(self.name, owner, deadline_ns, self.sequence);
+        timer.left.set(ptr::null());
+        timer.right.set(ptr::null());
         let place = self.len + 1;
-        let parent = self.at(timers, place / 2);
+        let parent = self.place(table, place / 2);
         timer.parent.set(parent);
-        match timers.get(parent as usize) {
-            Some(above) if place & 1 == 0 => above.left.set(index),
-            Some(above) => above.right.set(index),
-            None => self.root = index,
+        match table.at(parent) {
+            Some(above) if place & 1 == 0 => above.left.set(timer),
+            Some(above) => above.right.set(timer),
+            None => self.root.set(timer),
         }
         self.len += 1;
-        self.rise(timers, index);
-        Ok(Armed { is_nearest: self.root == index })
+        self.rise(table, timer);
+        Ok(Armed { is_nearest: ptr::eq(self.root.get(), timer) })
     }
 
     /// Takes a timer out before its time.
     #[inline]
-    pub fn cancel(&mut self, timers: &[Timer], index: u32) -> Result<(), Error> {
-        let timer = timers.get(index as usize).ok_or(Error::NoSuchTimer)?;
-        if timer.queue() != Some(self.number) {
+    pub fn cancel(&mut self, table: &(impl Table + ?Sized), timer: &Timer) -> Result<(), Error> {
+        if !timer.is_in(self.name) {
             return Err(Error::NotHere);
         }
-        self.take_out(timers, index, timer);
+        self.take_out(table, timer);
         Ok(())
     }
 
     /// Takes out the nearest timer if its deadline has come.
     #[inline]
-    pub fn pop_expired(&mut self, timers: &[Timer], now_ns: u64) -> Option<Expired> {
-        let index = self.root;
-        let timer = timers.get(index as usize)?;
+    pub fn pop_expired(&mut self, table: &(impl Table + ?Sized), now_ns: u64) -> Option<Expired> {
+        let timer = table.at(self.root.get())?;
         let deadline_ns = timer.deadline_ns();
         if deadline_ns > now_ns {
             return None;
         }
-        self.take_out(timers, index, timer);
-        Some(Expired { index, deadline_ns })
+        let owner = timer.owner();
+        self.take_out(table, timer);
+        Some(Expired { owner, deadline_ns })
     }
 
     /// The nearest deadline.
     #[inline]
-    pub fn next_deadline_ns(&self, timers: &[Timer]) -> Option<u64> {
-        timers.get(self.root as usize).map(Timer::deadline_ns)
+    pub fn next_deadline_ns(&self, table: &(impl Table + ?Sized)) -> Option<u64> {
+        table.at(self.root.get()).map(Timer::deadline_ns)
     }
 
     /// How many timers are armed in this queue.
@@ -117,105 +123,106 @@ impl DeadlineQueue {
         self.len == 0
     }
 
-    /// The timer at a place, counted from 1 row by row; none for place 0.
-    fn at(&self, timers: &[Timer], place: u32) -> u32 {
+    /// The timer at a place of the tree, counted from 1 row by row; none for place 0.
+    fn place(&self, table: &(impl Table + ?Sized), place: u32) -> *const Timer {
         if place == 0 {
-            return NONE;
+            return ptr::null();
         }
-        let mut index = self.root;
+        let mut at = self.root.get();
         for bit in (0..place.ilog2()).rev() {
-            let Some(timer) = timers.get(index as usize) else { return NONE };
-            index = if place >> bit & 1 == 0 { timer.left.get() } else { timer.right.get() };
+            let Some(timer) = table.at(at) else { return ptr::null() };
+            at = if place >> bit & 1 == 0 { timer.left.get() } else { timer.right.get() };
         }
-        index
+        at
     }
 
-    fn take_out(&mut self, timers: &[Timer], index: u32, timer: &Timer) {
-        let last = self.at(timers, self.len);
-        let Some(last_timer) = timers.get(last as usize) else { return };
-        match timers.get(last_timer.parent.get() as usize) {
-            Some(above) if above.left.get() == last => above.left.set(NONE),
-            Some(above) => above.right.set(NONE),
-            None => self.root = NONE,
+    fn take_out(&mut self, table: &(impl Table + ?Sized), timer: &Timer) {
+        let Some(last) = table.at(self.place(table, self.len)) else { return };
+        match table.at(last.parent.get()) {
+            Some(above) if ptr::eq(above.left.get(), last) => above.left.set(ptr::null()),
+            Some(above) => above.right.set(ptr::null()),
+            None => self.root.set(ptr::null()),
         }
         self.len -= 1;
-        timer.set_queue(None);
-        if last != index {
+        if !ptr::eq(last, timer) {
             // The last takes the place that became free, then finds its own.
-            self.put(timers, last, timer.parent.get(), timer.left.get(), timer.right.get());
-            self.replace_child(timers, timer.parent.get(), index, last);
-            self.sink(timers, last);
-            self.rise(timers, last);
+            put(table, last, timer.parent.get(), timer.left.get(), timer.right.get());
+            self.replace_child(table, timer.parent.get(), timer, last);
+            self.sink(table, last);
+            self.rise(table, last);
         }
-    }
-
-    /// Gives a timer its neighbours and tells those below.
-    fn put(&self, timers: &[Timer], index: u32, parent: u32, left: u32, right: u32) {
-        let Some(timer) = timers.get(index as usize) else { return };
-        timer.parent.set(parent);
-        timer.left.set(left);
-        timer.right.set(right);
-        for child in [left, right] {
-            if let Some(child) = timers.get(child as usize) {
-                child.parent.set(index);
-            }
-        }
+        // After the last look at it: from here on it may be gone.
+        timer.leave();
     }
 
     /// Makes the one above point to `new` where it pointed to `old`.
-    fn replace_child(&mut self, timers: &[Timer], parent: u32, old: u32, new: u32) {
-        match timers.get(parent as usize) {
-            Some(above) if above.left.get() == old => above.left.set(new),
+    fn replace_child(
+        &self,
+        table: &(impl Table + ?Sized),
+        parent: *const Timer,
+        old: *const Timer,
+        new: *const Timer,
+    ) {
+        match table.at(parent) {
+            Some(above) if ptr::eq(above.left.get(), old) => above.left.set(new),
             Some(above) => above.right.set(new),
-            None => self.root = new,
+            None => self.root.set(new),
         }
     }
 
     /// Moves a timer up while it is nearer than the one above it.
-    fn rise(&mut self, timers: &[Timer], index: u32) {
-        let Some(timer) = timers.get(index as usize) else { return };
-        while let Some(above) = timers.get(timer.parent.get() as usize) {
+    fn rise(&self, table: &(impl Table + ?Sized), timer: &Timer) {
+        while let Some(above) = table.at(timer.parent.get()) {
             if above.place() <= timer.place() {
                 return;
             }
-            self.exchange(timers, timer.parent.get(), above, index, timer);
+            self.exchange(table, above, timer);
         }
     }
 
     /// Moves a timer down while one below it is nearer.
-    fn sink(&mut self, timers: &[Timer], index: u32) {
-        let Some(timer) = timers.get(index as usize) else { return };
+    fn sink(&self, table: &(impl Table + ?Sized), timer: &Timer) {
         loop {
-            let mut nearest: Option<(u32, &Timer)> = None;
+            let mut nearest: Option<&Timer> = None;
             for child in [timer.left.get(), timer.right.get()] {
-                if let Some(below) = timers.get(child as usize)
-                    && below.place() < nearest.map_or(timer.place(), |(_, n)| n.place())
+                if let Some(below) = table.at(child)
+                    && below.place() < nearest.map_or(timer.place(), Timer::place)
                 {
-                    nearest = Some((child, below));
+                    nearest = Some(below);
                 }
             }
-            let Some((child, below)) = nearest else { return };
-            self.exchange(timers, index, timer, child, below);
+            let Some(below) = nearest else { return };
+            self.exchange(table, timer, below);
         }
     }
 
     /// A timer and the one directly above it change places.
-    fn exchange(
-        &mut self,
-        timers: &[Timer],
-        upper: u32,
-        upper_timer: &Timer,
-        lower: u32,
-        lower_timer: &Timer,
-    ) {
-        let (parent, left, right) =
-            (upper_timer.parent.get(), upper_timer.left.get(), upper_timer.right.get());
-        self.put(timers, upper, lower, lower_timer.left.get(), lower_timer.right.get());
-        if left == lower {
-            self.put(timers, lower, parent, upper, right);
+    fn exchange(&self, table: &(impl Table + ?Sized), upper: &Timer, lower: &Timer) {
+        let (parent, left, right) = (upper.parent.get(), upper.left.get(), upper.right.get());
+        put(table, upper, lower, lower.left.get(), lower.right.get());
+        if ptr::eq(left, lower) {
+            put(table, lower, parent, upper, right);
         } else {
-            self.put(timers, lower, parent, left, upper);
+            put(table, lower, parent, left, upper);
         }
-        self.replace_child(timers, parent, upper, lower);
+        self.replace_child(table, parent, upper, lower);
+    }
+}
+
+/// Gives a timer its neighbours and tells those below.
+fn put(
+    table: &(impl Table + ?Sized),
+    timer: &Timer,
+    parent: *const Timer,
+    left: *const Timer,
+    right: *const Timer,
+) {
+    timer.parent.set(parent);
+    timer.left.set(left);
+    timer.right.set(right);
+    for child in [left, right] {
+        if let Some(child) = table.at(child) {
+            child.parent.set(timer);
+        }
     }
 }

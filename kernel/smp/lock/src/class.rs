@@ -1,11 +1,11 @@
-//! Lock classes: in which order locks are taken, and how often.
+//! Lock classes: in which order locks are taken, how often, and for how long.
 //!
 //! In checked builds each CPU keeps the set of classes it holds. Taking a lock whose class does
 //! not come after all of them ends the kernel with both names, before it waits: an order that
 //! could lead to a deadlock is found the first time it happens, not the first time it locks up.
-//! Acquisitions are counted per class and CPU. In other builds none of this exists.
+//! Checked and measure builds keep a [`Tally`] per class and CPU. In other builds none of this exists.
 //!
-//! Decided in ADR 134, which locks there are and in which order in ADR 240.
+//! Decided in ADR 134, which locks there are and in which order in ADR 240, what is counted in ADR 285.
 
 /// What a lock protects. A CPU that holds a lock takes only locks of later classes; so of each
 /// class one at most.
@@ -55,8 +55,6 @@ pub enum LockClass {
     Cq,
     /// The deadlines that are armed on a CPU.
     Deadlines,
-    /// The timers that are in no operation's hands: a completion gives its own back.
-    TimerPool,
     /// The kernel stack that a thread's context keeps.
     ContextStack,
     /// Which places for kernel stacks are taken, and which stacks wait for a thread.
@@ -81,7 +79,7 @@ pub enum LockClass {
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 27] = [
+    pub const ORDERED: [Self; 26] = [
         Self::Global,
         Self::Keyboard,
         Self::Console,
@@ -99,7 +97,6 @@ impl LockClass {
         Self::Changes,
         Self::Cq,
         Self::Deadlines,
-        Self::TimerPool,
         Self::ContextStack,
         Self::StackSlots,
         Self::Devices,
@@ -110,17 +107,62 @@ impl LockClass {
         Self::Frames,
         Self::Entropy,
     ];
+
+    /// Whether one lock of the class serves the whole machine: two CPUs that need one wait for each other,
+    /// whatever they are at.
+    pub const fn is_global(self) -> bool {
+        match self {
+            Self::Global
+            | Self::Keyboard
+            | Self::Console
+            | Self::Input
+            | Self::Lines
+            | Self::Records
+            | Self::Reaper
+            | Self::Changes
+            | Self::StackSlots
+            | Self::Devices
+            | Self::Heap
+            | Self::KernelTables
+            | Self::TimePage
+            | Self::Frames
+            | Self::Entropy => true,
+            Self::Endpoint
+            | Self::Context
+            | Self::Table
+            | Self::Members
+            | Self::Regions
+            | Self::Lifecycle
+            | Self::Queue
+            | Self::Cq
+            | Self::Deadlines
+            | Self::ContextStack
+            | Self::Space
+            | Self::Unclassed => false,
+        }
+    }
 }
 
-#[cfg(all(checked, not(loom)))]
-pub(crate) use checks::{Mark, Permit, set_cpu_source, total};
+/// What is known about the locks of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many were taken.
+    pub taken: u64,
+    /// For how many of them a CPU had to wait.
+    pub waited: u64,
+    /// How long one was held at most, in ticks of the clock that [`watch`] was given.
+    pub longest: u64,
+}
 
-#[cfg(all(checked, not(loom)))]
-mod checks {
-    use super::LockClass;
-    use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+#[cfg(all(any(checked, measure), not(loom)))]
+pub(crate) use book::{Mark, Permit};
 
-    /// CPUs that are kept book of; on others nothing is checked.
+#[cfg(all(any(checked, measure), not(loom)))]
+mod book {
+    use super::{LockClass, Tally, Watch};
+    use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+    /// CPUs that are kept book of; on others nothing is checked or counted.
     const CPUS: usize = 128;
 
     /// What one CPU holds and has taken; touched by that CPU only, and read when counts are added up.
@@ -128,76 +170,104 @@ mod checks {
     #[repr(align(64))]
     pub struct Line {
         /// A bit per class.
-        held: AtomicU32,
-        taken: [AtomicU64; LockClass::ORDERED.len()],
+        #[cfg(checked)]
+        held: core::sync::atomic::AtomicU32,
+        classes: [Count; LockClass::ORDERED.len()],
+    }
+
+    /// A [`Tally`] in the making.
+    #[derive(Debug)]
+    struct Count {
+        taken: AtomicU64,
+        waited: AtomicU64,
+        longest: AtomicU64,
     }
 
     static LINES: [Line; CPUS] = [const {
         Line {
-            held: AtomicU32::new(0),
-            taken: [const { AtomicU64::new(0) }; LockClass::ORDERED.len()],
+            #[cfg(checked)]
+            held: core::sync::atomic::AtomicU32::new(0),
+            classes: [const {
+                Count {
+                    taken: AtomicU64::new(0),
+                    waited: AtomicU64::new(0),
+                    longest: AtomicU64::new(0),
+                }
+            }; LockClass::ORDERED.len()],
         }
     }; CPUS];
 
-    /// A `fn() -> Option<usize>`, or null.
-    static CPU_SOURCE: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+    /// A `&'static Watch`, or null.
+    static SOURCE: AtomicPtr<Watch> = AtomicPtr::new(core::ptr::null_mut());
 
-    pub fn set_cpu_source(source: fn() -> Option<usize>) {
-        // Release: pairs with the Acquire in `line`.
-        CPU_SOURCE.store(source as *mut (), Ordering::Release);
+    pub fn set_source(source: &'static Watch) {
+        // Release: pairs with the Acquire in `source`.
+        SOURCE.store(core::ptr::from_ref(source).cast_mut(), Ordering::Release);
     }
 
-    fn line() -> Option<&'static Line> {
-        // Acquire: pairs with the Release in `set_cpu_source`.
-        let source = CPU_SOURCE.load(Ordering::Acquire);
-        if source.is_null() {
-            return None;
-        }
-        // SAFETY: not null, so it is what `set_cpu_source` stored, of exactly this type.
-        let source: fn() -> Option<usize> = unsafe { core::mem::transmute(source) };
-        LINES.get(source()?)
+    fn source() -> Option<&'static Watch> {
+        // Acquire: pairs with the Release in `set_source`.
+        // SAFETY: null, or what `set_source` stored: a reference for good, which nobody writes through.
+        unsafe { SOURCE.load(Ordering::Acquire).as_ref() }
     }
 
-    /// That a lock of a class may be taken, by the CPU whose line it is; without one nothing is checked.
-    pub struct Permit(Option<&'static Line>, LockClass);
+    /// Adds one to a count that only its own CPU changes.
+    fn count(number: &AtomicU64) {
+        number.store(number.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// That a lock of a class may be taken, by the CPU whose line it is; without one nothing is kept.
+    pub struct Permit(Option<(&'static Line, &'static Watch)>, LockClass);
 
     impl Permit {
+        fn of(class: LockClass) -> Self {
+            let of_cpu = || {
+                let source = source()?;
+                Some((LINES.get((source.cpu)()?)?, source))
+            };
+            Self(if class == LockClass::Unclassed { None } else { of_cpu() }, class)
+        }
+
         /// Checks that a lock of this class may be taken now.
         #[inline]
         pub fn new(class: LockClass) -> Self {
-            if class == LockClass::Unclassed {
-                return Self(None, class);
-            }
-            let line = line();
-            if let Some(line) = line {
+            let permit = Self::of(class);
+            #[cfg(checked)]
+            if let Some((line, _)) = permit.0 {
                 let later = line.held.load(Ordering::Relaxed) >> class as u32;
                 if later != 0 {
                     refuse(class, later);
                 }
             }
-            Self(line, class)
+            permit
         }
 
         /// For a lock that is not waited for.
         pub fn in_any_order(class: LockClass) -> Self {
-            Self(if class == LockClass::Unclassed { None } else { line() }, class)
+            Self::of(class)
         }
 
-        /// It was taken.
+        /// It was taken, after a wait or at once.
         #[inline]
-        pub fn taken(self) -> Mark {
-            let Self(line, class) = self;
-            if let Some(line) = line {
+        pub fn taken(self, waited: bool) -> Mark {
+            let Self(on, class) = self;
+            let Some((line, source)) = on else { return Mark { on: None, class, since: 0 } };
+            #[cfg(checked)]
+            {
                 let held = line.held.load(Ordering::Relaxed);
                 line.held.store(held | 1 << class as u32, Ordering::Relaxed);
-                if let Some(taken) = line.taken.get(class as usize) {
-                    taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            }
+            if let Some(numbers) = line.classes.get(class as usize) {
+                count(&numbers.taken);
+                if waited {
+                    count(&numbers.waited);
                 }
             }
-            Mark(line, class)
+            Mark { on: Some((line, source)), class, since: (source.ticks)() }
         }
     }
 
+    #[cfg(checked)]
     #[cold]
     #[allow(clippy::panic, reason = "a checked build that was asked to stop here")]
     fn refuse(class: LockClass, later: u32) -> ! {
@@ -207,41 +277,71 @@ mod checks {
 
     /// That a lock of a class is held, from its acquisition to its release, on the CPU whose line it is: a
     /// holder stays on its CPU.
-    #[derive(Debug)]
-    pub struct Mark(Option<&'static Line>, LockClass);
+    pub struct Mark {
+        on: Option<(&'static Line, &'static Watch)>,
+        class: LockClass,
+        since: u64,
+    }
+
+    impl core::fmt::Debug for Mark {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            f.debug_tuple("Mark").field(&self.class).finish()
+        }
+    }
 
     impl Drop for Mark {
         #[inline]
         fn drop(&mut self) {
-            if let Some(line) = self.0 {
+            let Some((line, source)) = self.on else { return };
+            #[cfg(checked)]
+            {
                 let held = line.held.load(Ordering::Relaxed);
-                line.held.store(held & !(1 << self.1 as u32), Ordering::Relaxed);
+                line.held.store(held & !(1 << self.class as u32), Ordering::Relaxed);
+            }
+            let ticks = (source.ticks)().saturating_sub(self.since);
+            if let Some(numbers) = line.classes.get(self.class as usize)
+                && numbers.longest.load(Ordering::Relaxed) < ticks
+            {
+                numbers.longest.store(ticks, Ordering::Relaxed);
             }
         }
     }
 
-    pub fn total(class: LockClass) -> u64 {
-        let of =
-            |line: &Line| line.taken.get(class as usize).map_or(0, |n| n.load(Ordering::Relaxed));
-        LINES.iter().map(of).fold(0, u64::wrapping_add)
+    pub fn total(class: LockClass) -> Tally {
+        let mut total = Tally::default();
+        for numbers in LINES.iter().filter_map(|line| line.classes.get(class as usize)) {
+            total.taken = total.taken.wrapping_add(numbers.taken.load(Ordering::Relaxed));
+            total.waited = total.waited.wrapping_add(numbers.waited.load(Ordering::Relaxed));
+            total.longest = total.longest.max(numbers.longest.load(Ordering::Relaxed));
+        }
+        total
     }
 }
 
-/// Tells the checks which CPU runs; until then, and where it says `None`, nothing is checked.
-/// Does nothing in builds that do not check.
-pub fn watch(current_cpu: fn() -> Option<usize>) {
-    #[cfg(all(checked, not(loom)))]
-    set_cpu_source(current_cpu);
-    #[cfg(not(all(checked, not(loom))))]
-    let _ = current_cpu;
+/// What tells the checks which CPU runs, and the counts what time it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// The CPU; `None` if it is to be left out.
+    pub cpu: fn() -> Option<usize>,
+    /// The time, of a clock that does not go back.
+    pub ticks: fn() -> u64,
 }
 
-/// How many locks of a class were taken since the watch began, on all CPUs; `None` in builds that
-/// do not count.
-pub fn acquisitions(class: LockClass) -> Option<u64> {
-    #[cfg(all(checked, not(loom)))]
-    return Some(total(class));
-    #[cfg(not(all(checked, not(loom))))]
+/// Begins to check and count; until then, and on CPUs that are left out, nothing is. Does nothing in builds that
+/// keep no book.
+pub fn watch(by: &'static Watch) {
+    #[cfg(all(any(checked, measure), not(loom)))]
+    book::set_source(by);
+    #[cfg(not(all(any(checked, measure), not(loom))))]
+    let _ = by;
+}
+
+/// What is known about the locks of a class since the watch began, over all CPUs; `None` in builds that do
+/// not count.
+pub fn tally(class: LockClass) -> Option<Tally> {
+    #[cfg(all(any(checked, measure), not(loom)))]
+    return Some(book::total(class));
+    #[cfg(not(all(any(checked, measure), not(loom))))]
     {
         let _ = class;
         None

@@ -8,7 +8,8 @@
 //! is the lock's protocol and has a model of its own; in models of what uses the lock it is
 //! replaced by loom's mutex, which blocks where this one spins and so keeps them small.
 //!
-//! A lock can have a [`LockClass`]; checked builds then hold every CPU to the order of classes.
+//! A lock can have a [`LockClass`]; checked builds then hold every CPU to the order of classes, and checked
+//! and measure builds count.
 //!
 //! Decided in ADR 62.
 #![no_std]
@@ -17,7 +18,7 @@ mod class;
 mod turn;
 
 use abi_sync::cell::RaceCell;
-pub use class::{LockClass, acquisitions, watch};
+pub use class::{LockClass, Tally, Watch, tally, watch};
 use core::ops::{Deref, DerefMut};
 pub use turn::{Ticket, Turn};
 
@@ -35,13 +36,13 @@ type Held<'a> = Ticket<'a>;
 #[derive(Debug)]
 pub struct TicketLock<T> {
     protocol: Protocol,
-    #[cfg(all(checked, not(loom)))]
+    #[cfg(all(any(checked, measure), not(loom)))]
     class: LockClass,
     value: RaceCell<T>,
 }
 
 // Classes cost nothing where they are not checked.
-#[cfg(not(any(checked, loom)))]
+#[cfg(not(any(checked, measure, loom)))]
 const _: () = assert!(size_of::<TicketLock<u64>>() == size_of::<Turn>() + size_of::<u64>());
 
 // SAFETY: the value is reached only through a guard, and there is one guard at a time; it moves
@@ -53,7 +54,7 @@ unsafe impl<T: Send> Sync for TicketLock<T> {}
 pub struct Guard<'a, T> {
     value: &'a RaceCell<T>,
     // Before the lock itself, so that the next holder finds the mark gone.
-    #[cfg(all(checked, not(loom)))]
+    #[cfg(all(any(checked, measure), not(loom)))]
     _mark: class::Mark,
     _held: Held<'a>,
 }
@@ -74,11 +75,11 @@ impl<T> TicketLock<T> {
     /// A free lock of a class around `value`.
     #[cfg(not(loom))]
     pub const fn with_class(class: LockClass, value: T) -> Self {
-        #[cfg(not(checked))]
+        #[cfg(not(any(checked, measure)))]
         let _ = class;
         Self {
             protocol: Turn::new(),
-            #[cfg(checked)]
+            #[cfg(any(checked, measure))]
             class,
             value: RaceCell::new(value),
         }
@@ -93,16 +94,18 @@ impl<T> TicketLock<T> {
     /// Takes the lock, in order of arrival; spins until then.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        #[cfg(all(checked, not(loom)))]
+        #[cfg(all(any(checked, measure), not(loom)))]
         let permit = class::Permit::new(self.class);
+        #[cfg(all(any(checked, measure), not(loom)))]
+        let waits = self.protocol.is_taken();
         #[cfg(not(loom))]
         let held = self.protocol.wait();
         #[cfg(loom)]
         let held = self.protocol.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Guard {
             value: &self.value,
-            #[cfg(all(checked, not(loom)))]
-            _mark: permit.taken(),
+            #[cfg(all(any(checked, measure), not(loom)))]
+            _mark: permit.taken(waits),
             _held: held,
         }
     }
@@ -114,8 +117,8 @@ impl<T> TicketLock<T> {
         let held = self.protocol.try_wait()?;
         Some(Guard {
             value: &self.value,
-            #[cfg(checked)]
-            _mark: class::Permit::in_any_order(self.class).taken(),
+            #[cfg(any(checked, measure))]
+            _mark: class::Permit::in_any_order(self.class).taken(false),
             _held: held,
         })
     }

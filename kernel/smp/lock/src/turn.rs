@@ -42,6 +42,12 @@ impl Turn {
         Ticket { turn: self, number }
     }
 
+    /// Whether somebody had a turn just now: who draws a number next waits, or was unlucky to be told so.
+    #[cfg(all(any(checked, measure), not(loom)))]
+    pub(crate) fn is_taken(&self) -> bool {
+        self.next.load(Ordering::Relaxed) != self.serving.load(Ordering::Relaxed)
+    }
+
     /// Draws a number if it is served at once; `None` if somebody has a turn or waits for one.
     pub fn try_wait(&self) -> Option<Ticket<'_>> {
         // Acquire: pairs with the Release store of the turn before, in `drop`.

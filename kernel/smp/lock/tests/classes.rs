@@ -1,6 +1,6 @@
 //! Lock classes: every pair of them, in both orders; counting; threads as CPUs.
 
-use smp_lock::{LockClass, TicketLock, acquisitions, watch};
+use smp_lock::{LockClass, Tally, TicketLock, Watch, tally, watch};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -10,11 +10,18 @@ thread_local! {
     static CPU: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
+thread_local! {
+    /// The clock of the CPU this thread stands for.
+    static TICKS: Cell<u64> = const { Cell::new(0) };
+}
+
+static WATCH: Watch = Watch { cpu: || CPU.get(), ticks: || TICKS.get() };
+
 /// The counts are of the whole program, so tests take turns.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn on_cpu<R>(cpu: usize, body: impl FnOnce() -> R) -> R {
-    watch(|| CPU.get());
+    watch(&WATCH);
     CPU.set(Some(cpu));
     let result = body();
     CPU.set(None);
@@ -126,11 +133,15 @@ fn a_lock_that_is_tried_for_has_no_order_but_a_place_in_it() {
     });
 }
 
-/// S2: what is asked after a mix is the count of class Global.
+fn taken(class: LockClass) -> u64 {
+    tally(class).expect("a build that counts").taken
+}
+
+/// S2: what is asked after a mix is the count of those that are global.
 #[test]
 fn acquisitions_are_counted_per_class() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let before = LockClass::ORDERED.map(|class| acquisitions(class).unwrap());
+    let before = LockClass::ORDERED.map(taken);
     for cpu in [25, 26] {
         on_cpu(cpu, || {
             let (endpoint, queue) = (lock(LockClass::Endpoint), lock(LockClass::Queue));
@@ -141,12 +152,46 @@ fn acquisitions_are_counted_per_class() {
         });
     }
     on_cpu(27, || *lock(LockClass::Global).lock() += 1);
-    let after = LockClass::ORDERED.map(|class| acquisitions(class).unwrap());
-    let taken: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    let after = LockClass::ORDERED.map(taken);
+    let counted: Vec<u64> =
+        after.iter().zip(before).map(|(after, before)| after - before).collect();
     let expected = |class| match class {
         LockClass::Global => 1,
         LockClass::Endpoint | LockClass::Queue => 20,
         _ => 0,
     };
-    assert_eq!(taken, LockClass::ORDERED.map(expected));
+    assert_eq!(counted, LockClass::ORDERED.map(expected));
+}
+
+/// The longest of several holds counts, on whichever CPU, and whoever came while one was held has waited.
+#[test]
+fn holds_are_timed_and_waits_are_counted() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let class = LockClass::TimePage;
+    let before = tally(class).expect("a build that counts");
+    assert_eq!(before.longest, 0, "no other test holds one of these");
+    for (cpu, ticks) in [(29, 7), (30, 40), (31, 13)] {
+        on_cpu(cpu, || {
+            let lock = lock(class);
+            let held = lock.lock();
+            TICKS.set(TICKS.get() + ticks);
+            drop(held);
+            TICKS.set(TICKS.get() + 1000);
+        });
+    }
+    let after = tally(class).expect("a build that counts");
+    assert_eq!(after, Tally { taken: before.taken + 3, waited: before.waited, longest: 40 });
+    // Whether the other comes while it is held is a matter of luck: several tries.
+    let shared = lock(class);
+    let has_waited = (0..1000).any(|_| {
+        let held = shared.lock();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| on_cpu(32, || *shared.lock() += 1));
+            (0..100).for_each(|_| std::thread::yield_now());
+            drop(held);
+            other.join().expect("it gets the lock");
+        });
+        tally(class).is_some_and(|tally| tally.waited > before.waited)
+    });
+    assert!(has_waited);
 }

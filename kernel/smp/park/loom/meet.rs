@@ -29,7 +29,7 @@ impl World {
 
     /// Waits while the word is 0.
     fn park(&self) -> Option<WaiterRef> {
-        let is_expected = || Ok::<_, ()>(self.word.load(Ordering::Relaxed) == 0);
+        let is_expected = |_| Ok::<_, ()>(self.word.load(Ordering::Relaxed) == 0);
         match self.table.park(0, KEY, None, 0, is_expected).unwrap() {
             Parked::Waiting { waiter, .. } => Some(waiter),
             _ => {
@@ -45,7 +45,7 @@ impl World {
             self.complete();
             return;
         }
-        let _ = self.table.park(0, KEY, None, 0, || Ok::<_, ()>(true)).unwrap();
+        let _ = self.table.park(0, KEY, None, 0, |_| Ok::<_, ()>(true)).unwrap();
     }
 
     fn wake(&self) {
@@ -132,7 +132,7 @@ fn late_timeout(second: Key, end: fn(&World, WaiterRef) -> bool) {
         });
         // Woken, the thread waits again.
         world.table.unpark(KEY, 1, |_| world.complete());
-        let again = world.table.park(0, second, None, 0, || Ok::<_, ()>(true));
+        let again = world.table.park(0, second, None, 0, |_| Ok::<_, ()>(true));
         timeout.join().unwrap();
         if let Ok(Parked::Waiting { waiter, .. }) = again {
             assert!(world.table.unlink(waiter), "the second wait is untouched");

@@ -29,7 +29,7 @@ impl<'w, const COUNT: usize> ParkTable<'w, COUNT> {
         Self { buckets, waiters, hash: Hash::new(secret) }
     }
 
-    /// Parks thread `index` at `key` unless `is_expected`, asked under the key's lock, denies.
+    /// Parks thread `index` at `key` unless `is_expected`, told the wait's name under the key's lock, denies.
     /// `None` as `deadline_ns` waits for ever.
     #[inline]
     pub fn park<E>(
@@ -38,7 +38,7 @@ impl<'w, const COUNT: usize> ParkTable<'w, COUNT> {
         key: Key,
         deadline_ns: Option<u64>,
         now_ns: u64,
-        is_expected: impl FnOnce() -> Result<bool, E>,
+        is_expected: impl FnOnce(WaiterRef) -> Result<bool, E>,
     ) -> Result<Parked, ParkError<E>> {
         match self.buckets.get(self.hash.bucket(key, Self::BITS)) {
             Some(bucket) => {

@@ -20,19 +20,43 @@ pub enum Target {
         /// The key.
         key: u64,
     },
-    /// A deadline: that of the cell's timer.
+    /// A deadline: that of the timer beside the cell.
     Sleep,
     /// Another thread's end: its key, as bits.
     Join {
         /// The key.
         thread: u64,
     },
-    /// A wake at an address.
-    Park,
+    /// A wake at an address: which wait of the thread.
+    Park {
+        /// Its ticket.
+        ticket: u32,
+    },
     /// Input of the console.
     Read,
     /// A change of the address space that other CPUs have to hear of: it takes place whatever happens.
     Memory,
+}
+
+/// What the timer beside a cell is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Limit {
+    /// The end of a sleep.
+    Sleep = 1,
+    /// A call's deadline.
+    Call = 2,
+    /// The time limit of a park.
+    Park = 3,
+}
+
+/// What bounds an operation in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// What it is.
+    pub limit: Limit,
+    /// Which of the times that the timer beside the cell was armed.
+    pub arming: u32,
 }
 
 /// What an operation asked for, but for the right to its completion.
@@ -62,8 +86,8 @@ pub struct Cell {
     /// Kind of the target, and the process of a call's.
     target: AtomicU64,
     key: AtomicU64,
-    /// One more than the position of the timer that bounds it; 0 without one.
-    timer: AtomicU64,
+    /// What the timer beside the cell is for (0: it bounds nothing), and how often it was armed.
+    bound: AtomicU64,
 }
 
 const INLINE: u64 = 0;
@@ -79,6 +103,12 @@ const PARK: u64 = 4;
 const READ: u64 = 5;
 const MEMORY: u64 = 6;
 const KIND_SHIFT: u32 = 24;
+
+const SLEEP_LIMIT: u64 = Limit::Sleep as u64;
+const CALL_LIMIT: u64 = Limit::Call as u64;
+const PARK_LIMIT: u64 = Limit::Park as u64;
+const LIMIT_MASK: u64 = 0xff;
+const ARMING_SHIFT: u32 = 32;
 
 const METHOD_SHIFT: u32 = 0;
 const TRANSFERS_SHIFT: u32 = 16;
@@ -159,21 +189,38 @@ impl Cell {
         }
     }
 
-    /// Says that a timer bounds it. By the owner.
-    pub fn set_timer(&self, timer: u32) {
-        self.timer.store(u64::from(timer) + 1, Relaxed);
+    /// Says that the timer beside it is armed once more, to bound it; which arming that is. By the owner, before
+    /// anyone else knows of the operation.
+    #[inline]
+    pub fn bind(&self, limit: Limit) -> u32 {
+        let arming = ((self.bound.load(Relaxed) >> ARMING_SHIFT) as u32).wrapping_add(1);
+        self.bound.store(u64::from(arming) << ARMING_SHIFT | limit as u64, Relaxed);
+        arming
     }
 
-    /// The timer that bounds it, under the completion lock.
+    /// What bounds it, under the completion lock.
     #[inline]
-    pub fn timer(&self) -> Option<u32> {
-        self.timer.load(Relaxed).checked_sub(1).map(|timer| timer as u32)
+    pub fn bound(&self) -> Option<Bound> {
+        let word = self.bound.load(Relaxed);
+        let limit = match word & LIMIT_MASK {
+            SLEEP_LIMIT => Limit::Sleep,
+            CALL_LIMIT => Limit::Call,
+            PARK_LIMIT => Limit::Park,
+            _ => return None,
+        };
+        Some(Bound { limit, arming: (word >> ARMING_SHIFT) as u32 })
     }
 
-    /// No timer bounds it any more; under the completion lock.
+    /// Whether anything bounds it, under the completion lock.
+    #[inline(always)]
+    pub fn is_bound(&self) -> bool {
+        self.bound.load(Relaxed) & LIMIT_MASK != 0
+    }
+
+    /// Nothing bounds it any more; under the completion lock. How often its timer was armed is kept.
     #[inline]
-    pub fn clear_timer(&self) {
-        self.timer.store(0, Relaxed);
+    pub fn unbind(&self) {
+        self.bound.store(self.bound.load(Relaxed) & !LIMIT_MASK, Relaxed);
     }
 
     /// What the operation's SQE called itself.
@@ -201,7 +248,7 @@ impl Cell {
             Target::Recv { key } => (RECV << KIND_SHIFT, key),
             Target::Sleep => (SLEEP << KIND_SHIFT, 0),
             Target::Join { thread } => (JOIN << KIND_SHIFT, thread),
-            Target::Park => (PARK << KIND_SHIFT, 0),
+            Target::Park { ticket } => (PARK << KIND_SHIFT, u64::from(ticket)),
             Target::Read => (READ << KIND_SHIFT, 0),
             Target::Memory => (MEMORY << KIND_SHIFT, 0),
         };
@@ -219,7 +266,7 @@ impl Cell {
             RECV => Target::Recv { key },
             SLEEP => Target::Sleep,
             JOIN => Target::Join { thread: key },
-            PARK => Target::Park,
+            PARK => Target::Park { ticket: key as u32 },
             READ => Target::Read,
             _ => Target::Memory,
         }

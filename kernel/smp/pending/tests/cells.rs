@@ -73,7 +73,7 @@ fn a_cell_knows_what_it_waits_for() {
         Target::Recv { key: 5 },
         Target::Sleep,
         Target::Join { thread: 1 << 63 },
-        Target::Park,
+        Target::Park { ticket: u32::MAX >> 1 },
         Target::Read,
         Target::Memory,
     ] {

@@ -27,7 +27,7 @@ pub const MEASUREMENTS: [(&str, &str); 11] = [
     ("ipc_rt_64", "client::ipc::round_trip<8>"),
     ("unpark_none", "client::park::unpark_none"),
     ("park_mismatch", "client::park::mismatch"),
-    ("park_rt", "client::park::round_trip"),
+    ("park_rt", "client::park::passes<18446744073709551615>"),
     ("yield_thread", "client::threads::yield_thread"),
     ("yield_process", "client::threads::yield_process"),
 ];

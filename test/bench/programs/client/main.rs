@@ -8,6 +8,7 @@
 //!
 //! * [`measure`]: samples and their summary. [`raw`]: operations by hand.
 //! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`], [`memory`].
+//! * [`timed`]: operations with a deadline.
 #![no_std]
 #![no_main]
 
@@ -18,6 +19,7 @@ mod park;
 mod raw;
 mod ring;
 mod threads;
+mod timed;
 
 use abi_types::CapSlot;
 use bench_schema::echo;
@@ -36,6 +38,7 @@ struct Bench {
     echo: CapSlot,
     typed: CapSlot,
     yielder: CapSlot,
+    timer: CapSlot,
     park_space: CapSlot,
     threads: Threads,
     memory: Memory,
@@ -52,6 +55,10 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("bench.unpark_none", park::unpark_none),
     Test::new("bench.park_mismatch", park::mismatch),
     Test::new("bench.park_rt", park::round_trip),
+    Test::new("bench.park_rt_limit", park::round_trip_with_limit),
+    Test::new("bench.sleep_cancel", timed::sleep_cancel),
+    Test::new("bench.ipc_rt_deadline", timed::call_with_deadline),
+    Test::new("bench.enter_timeout", timed::enter_with_timeout),
     Test::new("bench.yield_thread", threads::yield_thread),
     Test::new("bench.yield_process", threads::yield_process),
     Test::new("bench.map_touch_unmap", memory::map_touch_unmap),
@@ -65,6 +72,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
         echo: env.cap("echo", 0)?,
         typed: env.cap("typed", echo::INTERFACE_ID)?,
         yielder: env.cap("yielder", 0)?,
+        timer: env.cap("timer", schema::timer::INTERFACE_ID)?,
         park_space: env.cap("park", schema::park_space::INTERFACE_ID)?,
         threads: Threads::of(&env.caps)?,
         memory: Memory::of(&env.caps)?,

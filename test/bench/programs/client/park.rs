@@ -10,6 +10,7 @@ use test_kit::{Outcome, T, require_eq, require_ok};
 use crate::Bench;
 use crate::measure::BATCH;
 use crate::raw::{Wrong, complete, one, push};
+use crate::timed::FAR_NS;
 
 pub fn unpark_none(t: &mut T<'_, Bench>) -> Outcome {
     let word = AtomicU32::new(0);
@@ -50,15 +51,27 @@ static PONG: AtomicU32 = AtomicU32::new(0);
 const END: u32 = u32::MAX;
 
 pub fn round_trip(t: &mut T<'_, Bench>) -> Outcome {
+    passes::<NEVER>(t)
+}
+
+pub fn round_trip_with_limit(t: &mut T<'_, Bench>) -> Outcome {
+    PING.store(0, Ordering::Relaxed);
+    PONG.store(0, Ordering::Relaxed);
+    passes::<FAR_NS>(t)
+}
+
+/// Turns between two threads; the measuring one parks for so long at most.
+#[inline(never)]
+fn passes<const LIMIT_NS: u64>(t: &mut T<'_, Bench>) -> Outcome {
     let (env, space) = (t.env.env, t.env.park_space);
     let other = require_ok!(t, t.env.threads.spawn(&env.io, &STACK[0], partner, space.to_bits()));
     let (samples, answered) = env.io.with_ring(|ring| {
         let mut turn = 0;
         // The other thread is up and parked once it has answered.
-        turn = pass(ring, space, turn);
+        turn = pass::<LIMIT_NS>(ring, space, turn);
         let samples = t.env.counter.sample(|| {
             for _ in 0..BATCH {
-                turn = pass(ring, space, turn);
+                turn = pass::<LIMIT_NS>(ring, space, turn);
             }
         });
         let answered = turn == PONG.load(Ordering::Acquire);
@@ -74,10 +87,10 @@ pub fn round_trip(t: &mut T<'_, Bench>) -> Outcome {
 
 /// Takes the next turn: wakes the other thread and parks until it has answered.
 #[inline(always)]
-fn pass(ring: &mut Ring, space: CapSlot, turn: u32) -> u32 {
+fn pass<const LIMIT_NS: u64>(ring: &mut Ring, space: CapSlot, turn: u32) -> u32 {
     PING.store(turn + 1, Ordering::Release);
     push(ring, unpark_sqe(space, &PING, 1));
-    push(ring, park_sqe(space, &PONG, turn, NEVER));
+    push(ring, park_sqe(space, &PONG, turn, LIMIT_NS));
     let _ = ring.enter(2, NEVER);
     complete(ring);
     complete(ring);

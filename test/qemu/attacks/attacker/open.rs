@@ -16,8 +16,8 @@ use zerocopy::IntoBytes;
 
 use crate::{Attacker, HOUR_NS, OWN, PARK, TO_SELF, UNTIL_NS, drain, goes_on, raw, slot};
 
-/// How often a read is begun: as often as the machine has timers (4,096), but for those of the sleeps that a
-/// process may have, which take what is left.
+/// How often a read is begun: more often than a machine has pending operations; then as many sleeps as a process may
+/// have.
 const READS: u64 = 4_080;
 const SLEEPS: u64 = 16;
 

@@ -19,7 +19,9 @@ const RETURNS: u64 = 0xc3c3_c3c3_c3c3_c3c3;
 const WENT_ON: i64 = 77;
 
 fn main(env: &'static Env) -> Result<i64, Error> {
-    let has = |name| !matches!(env.caps.find(name, timer::INTERFACE_ID), Err(capos_rt::NoCap::NotGranted(_)));
+    let has = |name| {
+        !matches!(env.caps.find(name, timer::INTERFACE_ID), Err(capos_rt::NoCap::NotGranted(_)))
+    };
     let slot = env.cap("memory", virtual_memory::INTERFACE_ID)?;
     let mut memory = virtual_memory::Client::new(env.io.caller(), slot);
     memory.map(FAR, 3 * PAGE, MemoryAccess::Write, true)?;
