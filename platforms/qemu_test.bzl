@@ -98,7 +98,7 @@ _qemu_test = rule(
         "boot": attr.string(default = "direct", values = ["direct", "cd", "usb"], doc = "Through the direct-boot stub, or the image under UEFI as a CD or a USB disk."),
         "cpu": attr.string(default = "max", doc = "CPU model and features, as QEMU's -cpu takes it."),
         "cpus": attr.int(default = 1),
-        "expect": attr.string(default = "pass", values = ["pass", "panic", "guest-timeout"], doc = "How the run ends; for all but pass: in the last planned test."),
+        "expect": attr.string(default = "pass", values = ["pass", "panic", "guest-timeout", "refused", "power-off", "reset"], doc = "How the run ends; for panic and guest-timeout: in the last planned test; refused: before any; power-off and reset: all tests pass on a machine without an exit port."),
         "guard_seconds": attr.int(doc = "Wall-clock bound on a silent guest; by default four fifths of the test's timeout."),
         "lane": attr.string(default = "deterministic", values = ["deterministic", "racing"]),
         "memory_mib": attr.int(default = 256),
@@ -176,7 +176,9 @@ def capos_qemu_test(
       memory: MiB.
       boot: "direct" (the stub; fast), "cd" or "usb" (the image under UEFI firmware).
       append: words added to the kernel's command line; direct boot only.
-      expect: "pass", "panic" or "guest-timeout".
+      expect: "pass", "panic", "guest-timeout", "refused" (the kernel does not run on the machine), or
+        "power-off" and "reset" (as pass, on a machine without an exit port, which the kernel then ends
+        in that way).
       tags: such as "long", which the default lane leaves out.
       size: as for any Bazel test; its timeout sets the wall-clock guard.
       **kwargs: further attributes: cpu, qemu_args, guard_seconds, timeout, visibility...

@@ -17,11 +17,14 @@ pub enum Exit {
     Panic = 0x12,
     /// The guest's own watchdog ended a run that made no progress.
     GuestTimeout = 0x13,
+    /// The kernel does not run on this machine, and said why before it ran anything.
+    Refused = 0x14,
 }
 
 impl Exit {
     /// Every code a guest may end with.
-    pub const ALL: [Exit; 4] = [Exit::Pass, Exit::Fail, Exit::Panic, Exit::GuestTimeout];
+    pub const ALL: [Exit; 5] =
+        [Exit::Pass, Exit::Fail, Exit::Panic, Exit::GuestTimeout, Exit::Refused];
 
     /// The status QEMU ends with when the guest writes this code.
     pub const fn qemu_status(self) -> i32 {
@@ -41,7 +44,7 @@ mod tests {
     #[test]
     fn statuses_are_distinct_from_each_other_and_from_qemus_own() {
         let statuses = Exit::ALL.map(Exit::qemu_status);
-        assert_eq!(statuses, [0x21, 0x23, 0x25, 0x27]);
+        assert_eq!(statuses, [0x21, 0x23, 0x25, 0x27, 0x29]);
         for status in -1..256 {
             let exit = Exit::from_qemu_status(status);
             assert_eq!(exit.is_some(), statuses.contains(&status), "status {status}");

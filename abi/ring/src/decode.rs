@@ -5,6 +5,7 @@
 //! fits its place and the ring's limit (`ParamsTooLarge`, `ResultTooLarge`). Works on a copy;
 //! an SQE that user space rewrites meanwhile is never looked at again.
 
+use abi_sync::mask_below;
 use abi_types::limits::MAX_TRANSFERS;
 use abi_types::{CapSlot, ExceptionKind, INLINE_BYTES, Opcode, Sqe, SqeFlags, Status, Transfer};
 
@@ -36,7 +37,7 @@ pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
     }
     // The first word but for the opcode: flags, method, length.
     let head = first >> 8;
-    match Opcode::from_number(sqe.opcode) {
+    match Opcode::from_number(confined(sqe.opcode)?) {
         Some(Opcode::Nop) => Err(Status::InvalidArgument),
         Some(Opcode::Call) => {
             check_call(&sqe, bounds)?;
@@ -77,6 +78,23 @@ pub fn decode(words: [u64; 8], bounds: &Bounds) -> Result<Request, Status> {
         Some(Opcode::ParkBench) => Err(Status::UnsupportedOpcode),
         Some(Opcode::Finish) | None => Err(Status::UnsupportedOpcode),
     }
+}
+
+/// Beyond every number that is an operation in one row.
+const OPCODES: u8 = Opcode::Finish as u8 + 1;
+
+/// The opcode, which may choose an entry of a table of branches: it does not leave the table even where the
+/// check of its bound is only guessed.
+#[inline(always)]
+fn confined(opcode: u8) -> Result<u8, Status> {
+    #[cfg(measure)]
+    if opcode == Opcode::ParkBench as u8 {
+        return Ok(opcode);
+    }
+    if opcode >= OPCODES {
+        return Err(Status::UnsupportedOpcode);
+    }
+    Ok(opcode & mask_below(usize::from(opcode), usize::from(OPCODES)) as u8)
 }
 
 #[inline(always)]

@@ -7,8 +7,8 @@
 //! Under `cfg(shuttle)`, which comes with `cfg(loom)`, they are shuttle's: for models with more
 //! threads than can be explored whole, under one random schedule after the other.
 //!
-//! Also here, because they need `unsafe`: [`AtomicRef`], a shared place for a reference, [`OnceSlice`], a
-//! table that is made once, and [`BlockMemory`], the ring block in real memory. That is not modelled; `abi/ring` reaches it
+//! Also here, because they need `unsafe`: [`mask_below`], [`AtomicRef`], a shared place for a reference, [`OnceSlice`], a
+//! table that is made once, [`GrowSlice`], one that grows, and [`BlockMemory`], the ring block in real memory. That is not modelled; `abi/ring` reaches it
 //! through a trait that models implement for themselves.
 #![cfg_attr(not(loom), no_std)]
 
@@ -30,6 +30,8 @@ mod block;
 pub mod cell;
 #[cfg(loom)]
 mod checked_cell;
+mod grow_slice;
+mod mask;
 #[cfg(all(loom, not(shuttle)))]
 mod model;
 mod once_slice;
@@ -40,6 +42,8 @@ pub use atomic_ref::AtomicRef;
 pub use block::BlockMemory;
 #[cfg(loom)]
 pub use checked_cell::CheckedCell;
+pub use grow_slice::{Back, GrowSlice, NotGrown, ROOM_GRAIN, Room};
+pub use mask::mask_below;
 pub use once_slice::OnceSlice;
 
 /// Atomic types and fences.

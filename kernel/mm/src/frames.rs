@@ -185,6 +185,63 @@ pub fn allocate(order: Order) -> Result<OwnedFrames, OutOfMemory> {
     Ok(OwnedFrames { frame, order })
 }
 
+/// Takes back frames that lie one after the other, in as few blocks as they make.
+///
+/// # Safety
+/// Each was leaked from an `OwnedFrames`, by itself or as part of a larger block, and nothing uses it any more.
+pub(crate) unsafe fn release_run(first: Frame, count: u64) {
+    let mut lock = FRAMES.lock();
+    let Some(frames) = lock.as_mut() else { return };
+    let (mut at, mut left) = (first, count);
+    while left > 0 {
+        // The largest block that begins here and ends within the run.
+        let aligned = at.number().trailing_zeros();
+        let order = aligned.min(left.ilog2()).min(Order::MAX.frames().ilog2()) as u8;
+        let Some(order) = Order::new(order) else { return };
+        let released = frames.release(at, order);
+        debug_assert!(released.is_ok(), "a frame of a run was free: {released:?}");
+        left -= order.frames();
+        match at.checked_add(order.frames()) {
+            Some(next) => at = next,
+            None => return,
+        }
+    }
+}
+
+/// Frames that lie one after the other, and are freed together.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    first: Frame,
+    count: u64,
+}
+
+impl Run {
+    /// Adds a frame; if it does not follow those before it, they are freed, and `false` says so.
+    ///
+    /// # Safety
+    /// As for [`release_run`], for those before it now, and for this one when it is freed.
+    pub(crate) unsafe fn add(&mut self, frame: Frame) -> bool {
+        let follows = self.count > 0 && self.first.checked_add(self.count) == Some(frame);
+        if follows {
+            self.count += 1;
+        } else {
+            let before = core::mem::replace(self, Self { first: frame, count: 1 });
+            // SAFETY: by the contract.
+            unsafe { before.free() };
+        }
+        follows
+    }
+
+    /// Frees them.
+    ///
+    /// # Safety
+    /// As for [`release_run`].
+    pub(crate) unsafe fn free(self) {
+        // SAFETY: by the contract.
+        unsafe { release_run(self.first, self.count) };
+    }
+}
+
 /// How many frames are managed and free.
 pub fn counts() -> Counts {
     FRAMES.lock().as_ref().map(Frames::counts).unwrap_or_default()

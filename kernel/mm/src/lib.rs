@@ -27,6 +27,7 @@ pub mod heap;
 mod image;
 pub mod probe;
 pub mod reclaim;
+pub mod room;
 pub mod space;
 pub mod stack;
 pub mod tables;

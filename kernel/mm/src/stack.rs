@@ -3,7 +3,7 @@
 //! A stack that overflows runs into its guard; the page fault cannot be pushed there, so it becomes
 //! a double fault on a stack of its own, and is reported.
 
-use crate::frames::{self, OwnedFrames};
+use crate::frames::{self, Run};
 use crate::{OutOfMemory, tables};
 use alloc::boxed::Box;
 use core_address::{PAGE_SIZE, VirtAddr};
@@ -20,8 +20,8 @@ pub const INTERRUPT_STACK_PAGES: u64 = 8;
 
 /// Addresses set aside for each stack: the largest stack and its guard, rounded up.
 const SLOT_PAGES: u64 = 64;
-/// How many stacks there can be.
-const SLOTS: usize = 16 * 1024;
+/// How many stacks there can be: as many as threads, and those of CPUs.
+const SLOTS: usize = 65 * 1024;
 
 static TAKEN: TicketLock<Slots> = TicketLock::with_class(LockClass::StackSlots, [0; SLOTS / 64]);
 /// Stacks of [`STACK_PAGES`] that are mapped and in no use. Every CPU may have cached where they lead,
@@ -183,13 +183,15 @@ impl Drop for KernelStack {
         if self.pages > 0
             && let Some(bottom) = VirtAddr::new(self.bottom())
         {
-            // SAFETY: mapped by `add_block` or `add_page`; a stack in use by a CPU is never dropped, because
-            // running on it takes it (`enter`, `leak`) or shares it, so no other CPU has it cached.
+            let mut run = Run::default();
+            // SAFETY: mapped by `add_block` or `add_page`, which leaked the frames; a stack in use by a CPU is
+            // never dropped, because running on it takes it (`enter`, `leak`) or shares it, so no other CPU has
+            // it cached.
             unsafe {
                 tables::unmap_kernel(bottom, self.pages, |frame| {
-                    // Leaked when they were mapped; a block may come back in parts.
-                    drop(OwnedFrames::from_leaked(frame, Order::FRAME));
+                    run.add(frame);
                 });
+                run.free();
             }
         }
         release_slot(self.slot);

@@ -5,7 +5,7 @@ use crate::capability::ProcessKey;
 use crate::complete::complete;
 use crate::machine::{Defect, Machine, Record, key_of};
 use crate::party::{Fit, Party};
-use crate::{deadlines, ipc, park};
+use crate::{deadlines, ipc, output, park};
 use abi_ring::{Credit, Outcome};
 use abi_types::Status;
 use smp_pending::Target;
@@ -42,6 +42,7 @@ pub fn claim<M: Machine>(m: M, thread: &'static M::Thread, party: Party, target:
             is_ours
         }
         Target::Park { ticket } => park::give_up(m, thread, ticket),
+        Target::Write => output::give_up(m, thread.ops().process_slot(), party),
         Target::Join { .. } | Target::Read => m.claim(party, target),
         // What has begun is completed by whoever ends it, soon.
         Target::Memory => false,

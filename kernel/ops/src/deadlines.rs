@@ -80,6 +80,11 @@ pub fn claim_sleep<M: Machine>(m: M, pending: &Pending, index: u32) -> bool {
 /// Arms the time limit of the running thread's `cap_enter`.
 pub fn start_enter<M: Machine>(m: M, ring: &OwnRing<M>, key: ThreadKey, deadline_ns: u64) {
     let Some(timer) = ring.shared.cells.of_enter() else { m.defect("a ring without a timer") };
+    start_wait(m, timer, key, deadline_ns);
+}
+
+/// Arms the time limit of the running thread's own wait.
+pub fn start_wait<M: Machine>(m: M, timer: Pinned<'_>, key: ThreadKey, deadline_ns: u64) {
     // Nobody asks which arming it is: a wait that is ended too early goes on.
     let owner = Owner { thread: key.to_bits(), number: Pending::ENTER, arming: 0 };
     if arm(m, timer, owner, deadline_ns).is_nearest {
@@ -105,7 +110,7 @@ fn arm<M: Machine>(m: M, timer: Pinned<'_>, owner: Owner, deadline_ns: u64) -> A
 }
 
 /// Disarms a timer wherever it is armed.
-fn stop<M: Machine>(m: M, timer: Pinned<'_>) {
+pub fn stop<M: Machine>(m: M, timer: Pinned<'_>) {
     timer.stop(|cpu| Some(m.cpus().get(usize::from(cpu))?.own.deadlines()));
 }
 

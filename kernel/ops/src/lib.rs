@@ -17,7 +17,8 @@
 //! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
 //!   and what an operation comes to. `wait.rs`: the thread's own wait.
 //! * `ipc.rs`: calls. `fastpath.rs`: the same for the one case that has to be fast. `message.rs`: copying.
-//!   `object.rs`: calls on objects of the kernel's.
+//!   `object.rs`: calls on objects of the kernel's. `output.rs`: what processes write to the
+//!   console, `outlets.rs`: its rings.
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
 //! * `park.rs`: words that threads wait at. `deadlines.rs`: time limits. `expire.rs`: who serves them.
@@ -39,6 +40,8 @@ pub mod machine;
 pub mod map;
 pub mod message;
 pub mod object;
+pub mod outlets;
+pub mod output;
 pub mod paid;
 pub mod park;
 pub mod party;

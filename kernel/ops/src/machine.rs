@@ -3,6 +3,7 @@
 
 use crate::capability::{CapTable, Object, ProcessKey};
 use crate::map::AddressMap;
+use crate::outlets::Outputs;
 use crate::paid::NoMemory;
 use crate::party::Party;
 pub use crate::pending::Pending;
@@ -154,9 +155,11 @@ pub trait Machine:
 /// What all rings share.
 pub struct Tables {
     /// Threads that wait at addresses.
-    pub park: ParkTable<'static, PARK_BUCKETS>,
+    pub park: ParkTable<PARK_BUCKETS>,
     /// Whether IPC may take its fast path.
     pub has_fast_path: bool,
+    /// Console output of processes.
+    pub outputs: Outputs,
 }
 
 /// What a thread keeps with its ring, for as long as it lives.

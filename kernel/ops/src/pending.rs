@@ -18,24 +18,32 @@ pub struct Pending {
     _paid: Charge<'static, KernelBytes>,
 }
 
+/// Cells or timers made between two pauses: as many as fit a section of kernel code (`section`).
+const PER_PAUSE: u32 = 128;
+
 impl Pending {
     /// The number of the timer for `cap_enter`.
     pub(crate) const ENTER: u32 = 0;
 
-    /// Room for so many operations, which `ledger` pays for. `pause` is called between two pieces of the work.
-    pub fn new(
-        ledger: &'static Ledger,
-        count: u32,
-        pause: impl FnOnce(),
-    ) -> Result<Self, NoMemory> {
+    /// Room for so many operations, which `ledger` pays for. `pause` is called between two pieces of the
+    /// work.
+    pub fn new(ledger: &'static Ledger, count: u32, pause: impl Fn()) -> Result<Self, NoMemory> {
         let others = count.saturating_sub(1) as usize;
         let more = count.div_ceil(u64::BITS).saturating_sub(1) as usize;
-        let cells = PaidVec::of(ledger, others, |_| Cell::default())?;
+        let pause_at = |number: u32| {
+            if number % PER_PAUSE == PER_PAUSE - 1 {
+                pause();
+            }
+        };
+        let cells = PaidVec::of(ledger, others, |number| {
+            pause_at(number as u32);
+            Cell::default()
+        })?;
         let cells = Cells::new(cells, PaidVec::of(ledger, more, |_| AtomicU64::new(0))?);
         pause();
         let timers = count.saturating_add(1);
         let paid = pay_for_bytes(ledger, Timers::bytes(timers))?;
-        Ok(Self { cells, timers: Timers::new(timers)?, _paid: paid })
+        Ok(Self { cells, timers: Timers::new_with(timers, pause_at)?, _paid: paid })
     }
 
     /// The number of a cell's timer.

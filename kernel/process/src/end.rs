@@ -8,8 +8,8 @@
 //!
 //! The order for a thread: its pending operations are claimed from whatever they wait for; what it was
 //! serving ends; its ring and stack are taken; its process lets go of it; its joiner completes. For a
-//! process: capabilities, calls, memory, the record. Changes of an address space that waited for other CPUs go on
-//! before either.
+//! process: capabilities, calls, memory; then its output goes out, and the record is given back. Changes of an address
+//! space that waited for other CPUs go on before either.
 
 use crate::join::{self, recycle};
 use crate::machine::{Machine, process_of};
@@ -105,6 +105,13 @@ pub fn reap_process<M: Machine>(m: M, process: &'static Process<M>, code: i64) {
     let records = m.records();
     records.remains.add_process(process, |slot| records.process(slot));
     ask_for_a_step(m);
+}
+
+/// Hands a process over again that waited for its output to go out. What is taken apart already takes no time.
+pub(crate) fn output_is_out<M: Machine>(m: M, slot: u32) {
+    if let Some(process) = m.records().process(slot) {
+        reap_process(m, process, process.exit_code());
+    }
 }
 
 /// Wakes the reaper if it waits and there is something to do. For whoever serves [`Requests::REAP`].
@@ -306,8 +313,11 @@ fn continue_process<M: Machine>(m: M) -> Progress {
         Stage::Memory if process.has_changes() => return Progress::Blocked,
         Stage::Memory => free_memory(m, process),
         Stage::Record => {
+            // Before the look: whoever sends the last of its output puts it into the list again.
             remains.unlist_process(process);
-            m.process_reaped(process);
+            if m.tables().outputs.leave(process.slot()) {
+                m.process_reaped(process);
+            }
             remains.end_job();
             return Progress::Made;
         }

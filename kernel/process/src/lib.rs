@@ -6,15 +6,18 @@
 //! The kernel implements [`Machine`] over stacks and page tables, tests over threads of the host.
 //! Decided in ADR 230.
 //!
-//! * `thread.rs`, `process.rs`: the records. `records.rs`: the tables of them. `remains.rs`: what waits to be
-//!   taken apart. `machine.rs`: what a machine owes.
+//! * `thread.rs`, `process.rs`: the records. `records.rs`: the tables of them, `growth.rs`: how they grow.
+//!   `remains.rs`: what waits to be taken apart. `machine.rs`: what a machine owes.
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
-//!   threads and processes, and the reaper. `memory.rs`: changes of an address space.
+//!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
+//!   `memory.rs`: changes of an address space.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
 
+pub mod drain;
 pub mod end;
+mod growth;
 pub mod join;
 pub mod machine;
 pub mod memory;

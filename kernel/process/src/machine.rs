@@ -50,6 +50,15 @@ pub enum BadStart {
     FsBase,
 }
 
+/// A thread of the kernel's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worker {
+    /// The one that takes apart what ended.
+    Reaper,
+    /// The one that brings what processes wrote to the console.
+    Drain,
+}
+
 /// A machine that has processes.
 pub trait Machine: Objects<Thread = Thread<Self>> {
     /// How a thread starts in user mode.
@@ -63,6 +72,14 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn records(self) -> &'static Records<Self>;
     /// How a thread starts, if those are places that user mode has.
     fn user_start(self, start: Start) -> Result<Self::UserStart, BadStart>;
+    /// The context of a record without a thread.
+    fn new_context(self) -> Self::Context;
+    /// The memory of a record without a process.
+    fn new_space(self) -> Self::Space;
+    /// Whether a table may be made larger now; what a test machine denies for want of memory.
+    fn may_grow(self) -> bool {
+        true
+    }
     /// A stack for a new thread.
     fn new_stack(self) -> Result<Stack<Self>, OutOfMemory>;
     /// Memory for a ring laid out as `block`, mapped at `address` of a process and paid for by its account. May
@@ -80,16 +97,27 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
         user: &'s mut Self::UserStart,
         place: Place,
     ) -> <Self::Context as Context>::Start<'s>;
-    /// How the context of the thread starts that takes apart what ended: in
-    /// [`run_reaper`](crate::end::run_reaper).
-    fn reaper_start(
+    /// How the context of a thread of the kernel's own starts: in [`run_reaper`](crate::end::run_reaper) or
+    /// [`run_drain`](crate::drain::run_drain).
+    fn worker_start(
         self,
         thread: &'static Thread<Self>,
+        worker: Worker,
     ) -> <Self::Context as Context>::Start<'static>;
     /// Frees about `frames` frames of a process without threads; whether that was the last of them.
     fn free_memory(self, space: &'static Self::Space, frames: u64) -> bool;
     /// Nothing of a process is left but its record, which is to be vacated.
     fn process_reaped(self, process: &'static Process<Self>);
+
+    /// Whether the console takes a program's text now. If not, it has [`wake`](crate::drain::wake) called when it
+    /// does.
+    fn console_has_room(self) -> bool;
+    /// Gives the console a program's text; how many bytes of it the console took, which waits for nothing.
+    fn console_submit(self, bytes: &[u8]) -> usize;
+    /// Paints some of what has changed on the screen, if there is one; whether there may be more.
+    fn console_paint(self) -> bool;
+    /// The console has had no room for a while: if it does not move at all, what waits in it is given up.
+    fn console_look_after(self);
 }
 
 /// The process of a thread that is in use.

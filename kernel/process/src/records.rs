@@ -1,34 +1,38 @@
 //! The tables of threads and processes.
 //!
-//! Made once and never given back: a record is another thread's or process's in another generation, and
-//! stays a record. So everything here is shared by plain references, and names are checked where they are
-//! used.
+//! They grow by a record whenever none is free, as far as memory and places go, and nothing is given back: a
+//! record is another thread's or process's in another generation, and stays a record where it is. So everything
+//! here is shared by plain references, and names are checked where they are used. Decided in ADR 251.
 
-use crate::process::{BeginError, NewProcess, Process};
+use crate::process::Process;
 use crate::remains::{Changes, Remains};
-use crate::thread::Thread;
+use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU64, Ordering};
-use abi_sync::{AtomicRef, OnceSlice, const_fn};
-use alloc::vec::Vec;
-use core_endpoint::EndpointKey;
+use abi_sync::{AtomicRef, GrowSlice, Room, const_fn};
 use core_thread::ThreadKey;
 use kernel_ops::object::Objects;
 use smp_lock::{LockClass, TicketLock};
 
 /// The tables.
 pub struct Records<M: Objects> {
-    threads: OnceSlice<Thread<M>>,
-    processes: OnceSlice<Process<M>>,
+    pub(crate) threads: GrowSlice<Thread<M>>,
+    pub(crate) processes: GrowSlice<Process<M>>,
     /// What waits to be taken apart.
     pub remains: Remains,
     /// Changes of address spaces that wait for other CPUs.
     pub(crate) changes: TicketLock<Changes<M>>,
     /// The thread that takes it apart.
     pub(crate) reaper: AtomicRef<Thread<M>>,
+    /// The thread that brings output to the console.
+    pub(crate) drain: AtomicRef<Thread<M>>,
     /// The first free thread record.
-    free: TicketLock<u32>,
+    pub(crate) free: TicketLock<u32>,
+    /// The first free process record.
+    pub(crate) free_processes: TicketLock<u32>,
+    /// Who makes a table grow: one at a time, and never with another lock held.
+    pub(crate) growth: TicketLock<()>,
     /// Numbers address spaces for park keys.
-    next_identity: AtomicU64,
+    pub(crate) next_identity: AtomicU64,
 }
 
 impl<M: Objects> Records<M> {
@@ -36,20 +40,23 @@ impl<M: Objects> Records<M> {
         /// Tables without records.
         pub fn new() -> Self {
             Self {
-                threads: OnceSlice::new(),
-                processes: OnceSlice::new(),
+                threads: GrowSlice::new(),
+                processes: GrowSlice::new(),
                 remains: Remains::new(),
                 changes: TicketLock::with_class(LockClass::Changes, Changes::new()),
                 reaper: AtomicRef::new(),
-                free: TicketLock::with_class(LockClass::Global, 0),
+                drain: AtomicRef::new(),
+                free: TicketLock::with_class(LockClass::Global, NONE),
+                free_processes: TicketLock::with_class(LockClass::Global, NONE),
+                growth: TicketLock::with_class(LockClass::Global, ()),
                 next_identity: AtomicU64::new(1),
             }
         }
     }
 
-    /// Fills the tables with records, all of them free; `false` if they are filled already.
-    pub fn fill(&self, threads: &'static [Thread<M>], processes: &'static [Process<M>]) -> bool {
-        self.threads.set(threads) && self.processes.set(processes)
+    /// Gives the tables their places; `false` if they have some.
+    pub fn set_rooms(&self, threads: Room<Thread<M>>, processes: Room<Process<M>>) -> bool {
+        self.threads.set_room(threads) && self.processes.set_room(processes)
     }
 
     /// Thread records, in use or not.
@@ -80,45 +87,18 @@ impl<M: Objects> Records<M> {
         self.processes.get(slot as usize)
     }
 
-    /// Makes a free record a process without memory or threads; with the endpoints it serves.
-    pub fn begin_process(
-        &self,
-        new: NewProcess,
-    ) -> Result<(&'static Process<M>, Vec<EndpointKey>), BeginError> {
-        let identity = self.next_identity.fetch_add(1, Ordering::Relaxed);
-        let profile = new.profile;
-        let mut free = (0_u32..).zip(self.processes());
-        let (_, process) = free
-            .find(|(slot, process)| process.ops.begin(*slot, identity, &profile))
-            .ok_or(BeginError::Records)?;
-        match process.begin(new) {
-            Ok(endpoints) => Ok((process, endpoints)),
-            Err(error) => {
-                let is_zero = process.ops.vacate();
-                debug_assert!(
-                    is_zero,
-                    "a process that did not begin has an account that is not zero"
-                );
-                Err(BeginError::Memory(error))
-            }
-        }
-    }
-
     /// The thread that takes apart what ended, once it has begun; its account is its own.
     pub fn reaper(&self) -> Option<&'static Thread<M>> {
         self.reaper.get()
     }
 
-    /// Takes a free thread record.
-    pub(crate) fn take_thread(&self) -> Option<&'static Thread<M>> {
-        let mut first = self.free.lock();
-        let thread = self.thread(*first)?;
-        *first = thread.next.load(Ordering::Relaxed);
-        Some(thread)
+    /// The thread that brings output to the console, once it has begun; its account is its own.
+    pub fn drain(&self) -> Option<&'static Thread<M>> {
+        self.drain.get()
     }
 
     /// Gives a thread record back whose word says that it is free.
-    pub(crate) fn give_thread(&self, thread: &'static Thread<M>) {
+    pub fn give_thread(&self, thread: &'static Thread<M>) {
         thread.ops.end();
         let mut first = self.free.lock();
         thread.next.store(*first, Ordering::Relaxed);

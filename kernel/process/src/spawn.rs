@@ -2,11 +2,11 @@
 
 use crate::end;
 use crate::join;
-use crate::machine::{Machine, Place, Stack, process_of};
+use crate::machine::{Machine, Place, Stack, Worker, process_of};
 use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::{Life, Thread};
 use abi_types::{CapSlot, RingBlock};
-use core_cap::{Cap, InsertError};
+use core_cap::Cap;
 use core_fallible::OutOfMemory;
 use core_sched::CpuId;
 use core_sched_policy::{LatencyClass, Share, Weight};
@@ -31,7 +31,8 @@ impl<M: Machine> Parts<M> {
     fn allocate(m: M, process: &'static Process<M>) -> Result<Self, SpawnError> {
         let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         preemption_point(m);
-        let (ring, limit) = take_ring(m, process)?;
+        // The stack is given back in a section of its own.
+        let (ring, limit) = take_ring(m, process).inspect_err(|_| preemption_point(m))?;
         preemption_point(m);
         Ok(Self { stack, ring, limit })
     }
@@ -120,18 +121,19 @@ pub fn spawn_held<M: Machine>(
     let made = spawn(m, process, start, process.weight(), true);
     let mut caps = process.ops.caps.lock();
     let table = caps.as_mut().ok_or(SpawnError::Closed)?;
-    // The promised slot, under one lock.
-    table.abort(place);
-    let key = made?;
-    let slot = table.insert(Cap::new(Object::Other(M::handle_to(key))));
-    drop(caps);
-    slot.map_err(|error| {
-        join::handle_released(m, key);
-        match error {
-            InsertError::Full => SpawnError::Slots,
-            InsertError::Closed => SpawnError::Closed,
+    let key = match made {
+        Ok(key) => key,
+        Err(error) => {
+            table.abort(place);
+            return Err(error);
         }
-    })
+    };
+    let slot = table.fill(place, Cap::new(Object::Other(M::handle_to(key))));
+    drop(caps);
+    if slot.is_none() {
+        join::handle_released(m, key);
+    }
+    slot.ok_or(SpawnError::Closed)
 }
 
 fn prepare<M: Machine>(
@@ -151,7 +153,7 @@ fn prepare<M: Machine>(
             return Err(error);
         }
     };
-    let Some(thread) = m.records().take_thread() else {
+    let Some(thread) = m.records().take_thread(m) else {
         process.give_ring(m, parts.ring);
         return Err(SpawnError::Memory);
     };
@@ -204,15 +206,15 @@ fn renew_node<M: Machine>(m: M, thread: &'static Thread<M>, weight: Weight) {
     }
 }
 
-/// Makes the thread that takes apart what ended, and lets it run: one of no process, with an account of its
-/// own. Once, before there are processes.
-pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
+/// Makes a thread of the kernel's own, and lets it run: one of no process, with an account of its
+/// own. Each once, before there are processes.
+pub fn spawn_worker<M: Machine>(m: M, worker: Worker) -> Result<(), OutOfMemory> {
     let stack = m.new_stack()?;
-    let thread = m.records().take_thread().ok_or(OutOfMemory)?;
+    let thread = m.records().take_thread(m).ok_or(OutOfMemory)?;
     if thread.state.create().is_err() {
         m.defect("a free thread record is in use");
     }
-    let start = m.reaper_start(thread);
+    let start = m.worker_start(thread, worker);
     if thread.ops.home.prepare(stack, start, None::<NewRing<_, fn() -> _>>).is_err() {
         m.defect("the context of a free thread record is in use");
     }
@@ -220,7 +222,10 @@ pub fn spawn_reaper<M: Machine>(m: M) -> Result<(), OutOfMemory> {
     if thread.state.start().is_err() {
         m.defect("a new thread cannot be started");
     }
-    m.records().reaper.set(Some(thread));
+    match worker {
+        Worker::Reaper => m.records().reaper.set(Some(thread)),
+        Worker::Drain => m.records().drain.set(Some(thread)),
+    }
     dispatch::enqueue_new(m, thread);
     Ok(())
 }

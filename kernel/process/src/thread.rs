@@ -79,8 +79,8 @@ pub struct Thread<M: Objects> {
 }
 
 impl<M: Objects> Thread<M> {
-    /// A record without a thread, of so many.
-    pub fn new(slot: u32, count: u32, home: CpuId, context: M::Context) -> Self {
+    /// A record without a thread.
+    pub fn new(slot: u32, home: CpuId, context: M::Context) -> Self {
         Self {
             state: StateWord::new(),
             node: Node::vacant(home),
@@ -89,7 +89,7 @@ impl<M: Objects> Thread<M> {
             exit_code: AtomicU64::new(0),
             lifecycle: TicketLock::with_class(LockClass::Lifecycle, None),
             ring_number: AtomicU32::new(0),
-            next: AtomicU32::new(if slot + 1 < count { slot + 1 } else { NONE }),
+            next: AtomicU32::new(NONE),
             sibling_before: AtomicU32::new(NONE),
             sibling_after: AtomicU32::new(NONE),
         }

@@ -141,10 +141,10 @@ fn no_thread_is_made_without_a_record_and_its_ring_is_kept_for_the_next() {
     let config = Config { threads: 3, ..Config::default() };
     let report = run_one(config, main, bodies);
     assert_eq!(ended_with(&report), [("main", 0)]);
-    // A stack and a ring for the only one; a stack for each that was refused, and a ring for the first of them.
+    // A stack, a ring and a record for the only one; a stack for each that was refused, and a ring for the first of them.
     assert_eq!(
         report.allocations,
-        2 + 20 + 1 + 1,
+        3 + 20 + 1 + 1,
         "the ring of a thread that was refused was lost"
     );
 }
@@ -475,8 +475,8 @@ fn late_completion(defect: Option<Defect>) -> Report {
             user.compute_a_slice();
         }
         // The reaper and this thread came before it.
-        let stale = m.name_of_thread(2).generation - 1;
-        let thread = ThreadKey { slot: 2, generation: stale };
+        let stale = m.name_of_thread(3).generation - 1;
+        let thread = ThreadKey { slot: 3, generation: stale };
         let party = Party { thread, cell: 0, room: Fit::NONE };
         complete(m, party, &Outcome::plain(Status::Cancelled));
         assert_eq!(joined(&mut user, heir), (Status::Ok, 0));

@@ -12,12 +12,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core_address::PAGE_SIZE;
 use core_cmdline::{CommandLine, Options};
+use core_speculation::Plan;
 use kernel_arch::boot::{Handover, MemoryKind};
-use kernel_arch::cpu::PerCpu;
+use kernel_arch::cpu::{PerCpu, speculation};
 use kernel_arch::firmware::FirmwareTables;
 use kernel_arch::irq::IoApic;
 use kernel_arch::time::{self, Hpet};
-use kernel_arch::{apic, console, entropy, irq, log, println};
+use kernel_arch::{apic, console, entropy, irq, log, power, println};
 use kernel_mm::fallible::{try_box, try_collect, try_leak, try_push, try_string};
 use kernel_mm::{OutOfMemory, device, frames, reclaim, tables};
 
@@ -32,6 +33,7 @@ struct Progress {
     options: Options,
     screen: Option<(usize, usize)>,
     symbols: usize,
+    speculation: Plan,
     memory: Memory,
     cpu: &'static PerCpu,
     steps: Steps,
@@ -44,6 +46,7 @@ pub(crate) fn run(handover: Handover) -> ! {
     let symbols = symbols::init(&handover);
     let (options, screen) = init_consoles(&handover);
     steps.done("consoles");
+    let speculation = init_speculation(&options);
 
     let found = match frames::init(&handover) {
         Ok(found) => found,
@@ -74,7 +77,8 @@ pub(crate) fn run(handover: Handover) -> ! {
     log!("memory", "own page tables in use, {} frames", built.tables);
 
     let next = kernel_mm::cpu::finish_boot_cpu().and_then(|(cpu, stack)| {
-        let progress = Progress { handover, options, screen, symbols, memory, cpu, steps };
+        let progress =
+            Progress { handover, options, screen, symbols, speculation, memory, cpu, steps };
         Ok((stack, try_box(progress)?))
     });
     match next {
@@ -99,7 +103,7 @@ fn stop_booting(why: core::fmt::Arguments<'_>) -> ! {
 fn init_consoles(handover: &Handover) -> (Options, Option<(usize, usize)>) {
     let words = CommandLine(handover.command_line());
     let options = words.options(|_| ());
-    fatal::allow_exit_port(options.exit_debug);
+    fatal::choose_end(options.exit_debug, options.at_end);
     console::choose(options.log_serial, options.log_screen);
     let (name, version) = handover.loader();
     println!("capOS kernel, {} image, started by {name} {version}", image::NAME);
@@ -130,7 +134,8 @@ fn second_part(progress: Box<Progress>) -> ! {
 
 /// The second part, on the boot CPU's own stack.
 fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
-    let Progress { handover, options, screen, symbols, mut memory, cpu, mut steps } = progress;
+    let Progress { handover, options, screen, symbols, speculation, mut memory, cpu, mut steps } =
+        progress;
     steps.done("stacks");
     let apic = init_apic(&handover);
     steps.done("local APIC");
@@ -160,6 +165,7 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         Some((rate, source)) => log!("clock", "TSC {} kHz, {source}", rate.hz() / 1000),
         None => log!("clock", "no reference to measure the TSC with: no times in this log"),
     }
+    let wall_clock = read_wall_clock(&firmware);
     plant_skew(&options);
     let agreed = clock.map(|_| time::agree(hpet));
     if let Some(agreed) = agreed.filter(|agreed| agreed.compared > 0) {
@@ -187,12 +193,14 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
         options,
         memory,
         firmware,
+        speculation,
         missing_cpus: started.missing,
         muster: started.muster,
         apic,
         clock: clock.map(|(rate, source)| (rate.hz(), source)),
         hpet: hpet.map(|(hpet, _)| hpet),
         agreed,
+        wall_clock,
         controllers,
         consoles,
         timer,
@@ -214,6 +222,23 @@ fn go_on(progress: Progress) -> Result<&'static Machine, OutOfMemory> {
     Ok(try_leak(machine)?)
 }
 
+/// Turns on what the CPU has against speculation, or stops on one that programs could read the kernel on.
+fn init_speculation(options: &Options) -> Plan {
+    let planted = options.planted_cpu.filter(|_| cfg!(checked));
+    match (options.planted_cpu, planted) {
+        (Some(_), None) => log!("cpu", "cpuid= has no effect: it takes a checked image"),
+        (Some(_), Some(_)) => log!("cpu", "decides as on another CPU, as cpuid= asks"),
+        (None, _) => {}
+    }
+    match speculation::init(options.mitigations, planted) {
+        Ok(plan) => {
+            log!("cpu", "speculation: {plan}");
+            plan
+        }
+        Err(refused) => fatal::refuse(refused),
+    }
+}
+
 /// Makes the time-stamp counters disagree, if a checked image is told to.
 fn plant_skew(options: &Options) {
     let Some(skew) = options.tsc_skew else { return };
@@ -232,6 +257,24 @@ fn plant_skew(options: &Options) {
     }
     #[cfg(not(checked))]
     log!("clock", "tsc_skew={} has no effect: it takes a checked image", skew.ns);
+}
+
+/// What the clock chip shows, with the time of this system.
+fn read_wall_clock(firmware: &Firmware) -> Option<(u64, u64)> {
+    let Some(registers) = time::rtc::read_clock(firmware.century_register) else {
+        log!("clock", "no clock chip: the date is not known");
+        return None;
+    };
+    match registers.unix_s() {
+        Ok(unix_s) => {
+            log!("clock", "the clock chip shows {unix_s} s since 1970, taken as UTC");
+            Some((unix_s, time::now_ns()?))
+        }
+        Err(why) => {
+            log!("clock", "the clock chip shows no date: {why}");
+            None
+        }
+    }
 }
 
 /// Takes over what handles interrupt lines.
@@ -300,6 +343,13 @@ fn read_firmware(handover: &Handover) -> Result<Firmware, OutOfMemory> {
     firmware.hpet = tables.hpet();
     firmware.pm_timer_port = tables.pm_timer_port();
     firmware.pci_segments = try_collect(tables.pci_segments())?;
+    firmware.century_register = tables.century_register();
+    let found = tables.power();
+    power::init(found);
+    firmware.power = Some(found);
+    if let Err(why) = found.off {
+        log!("acpi", "the machine cannot be switched off: {why}");
+    }
     let started = handover.cpus().count();
     if firmware.enabled_cpus > started {
         log!("acpi", "{} CPUs listed, the loader started {started}", firmware.enabled_cpus);

@@ -8,16 +8,19 @@ use crate::symbols::Named;
 use abi_report::Exit;
 use core::fmt::{self, Write};
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use core_cmdline::AtEnd;
 use kernel_arch::console::{self, Console, Ink};
 use kernel_arch::cpu::{self, ControlBits};
 use kernel_arch::stop::{self, Claim};
 use kernel_arch::trap::TrapFrame;
-use kernel_arch::{exit, paging, unwind};
+use kernel_arch::{exit, paging, power, unwind};
 use spin::Once;
 
 /// Whether the exit port may be used (`exit=debug`).
 static EXIT_PORT_ALLOWED: AtomicBool = AtomicBool::new(false);
+/// What becomes of the machine when the system has ended, an [`AtEnd`].
+static AT_END: AtomicU8 = AtomicU8::new(AtEnd::PowerOff as u8);
 static HOOK: Once<Hook> = Once::new();
 
 /// What a test kernel does with a report: look at it, and say how the run ends.
@@ -47,9 +50,10 @@ pub struct Fatal<'a> {
     pub frames: usize,
 }
 
-/// Lets the run end through the exit port.
-pub fn allow_exit_port(allowed: bool) {
-    EXIT_PORT_ALLOWED.store(allowed, Ordering::Relaxed);
+/// Says whether the run may end through the exit port, and what becomes of the machine otherwise.
+pub fn choose_end(allows_exit_port: bool, at_end: AtEnd) {
+    EXIT_PORT_ALLOWED.store(allows_exit_port, Ordering::Relaxed);
+    AT_END.store(at_end as u8, Ordering::Relaxed);
 }
 
 /// Says what decides about a run that went wrong, once. For test kernels that expect it.
@@ -69,12 +73,34 @@ pub fn close(verdict: Exit) -> ! {
     leave(verdict)
 }
 
-/// Ends the run with a verdict, or halts if the exit port may not be used.
+/// Ends the run with a verdict, if the exit port may be used and is there. Otherwise a system that ran to
+/// its end leaves the machine as the command line says; one that did not is halted, with its report.
 pub fn leave(verdict: Exit) -> ! {
     if EXIT_PORT_ALLOWED.load(Ordering::Relaxed) {
-        exit::debug_exit(verdict)
+        exit::debug_exit(verdict);
+    }
+    if matches!(verdict, Exit::Pass | Exit::Fail) {
+        match AT_END.load(Ordering::Relaxed) {
+            POWER_OFF => {
+                let why = power::off();
+                told(writeln!(console::steal(), "The machine is halted, not off: {why}."));
+            }
+            REBOOT => power::reset(),
+            _ => {}
+        }
     }
     exit::halt()
+}
+
+const POWER_OFF: u8 = AtEnd::PowerOff as u8;
+const REBOOT: u8 = AtEnd::Reboot as u8;
+
+/// Ends a boot on a machine that the kernel does not run on: a sentence, and a verdict of its own.
+pub(crate) fn refuse(why: impl fmt::Display) -> ! {
+    let console = console::steal();
+    console.set_ink(Ink::Alarm);
+    told(writeln!(console, "\ncapOS does not run on this machine: {why}."));
+    close(Exit::Refused)
 }
 
 #[panic_handler]

@@ -29,8 +29,9 @@ use kernel_object::thread_spawner::Refused;
 use kernel_ops::capability::FacetOf;
 use kernel_ops::map::MapError;
 use kernel_ops::paid::NoMemory;
+use kernel_process::machine::Worker;
 use kernel_process::process::SpawnError;
-use kernel_process::spawn::{spawn, spawn_reaper};
+use kernel_process::spawn::{spawn, spawn_worker};
 use kernel_process::{BeginError, NewProcess};
 use zerocopy::IntoBytes;
 
@@ -117,7 +118,8 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
         try_push(&mut starts, start)?;
     }
     shutdown::expect(started.len() as u32);
-    spawn_reaper(Kernel)?;
+    spawn_worker(Kernel, Worker::Reaper)?;
+    spawn_worker(Kernel, Worker::Drain)?;
     for (made, start) in started.iter().zip(starts) {
         let name = made.process.members.lock().name;
         let spawned = spawn(Kernel, made.process, start, made.process.weight(), false);
@@ -146,7 +148,7 @@ fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
         is_essential: from.is_essential,
         endpoints: serves,
     };
-    let begun = RECORDS.begin_process(new);
+    let begun = RECORDS.begin_process(Kernel, new);
     let (process, endpoints) = begun.map_err(|error| Refusal::Begin(name, error))?;
     process.ops.space.create(&process.ops.ledger).map_err(|error| Refusal::Memory(name, error))?;
     Ok(Made { process, endpoints })

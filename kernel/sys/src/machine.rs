@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core_address::PhysAddr;
 use core_cmdline::{CommandLine, Options};
+use core_speculation::Plan;
 use core_topology::Muster;
 use kernel_arch::apic;
 use kernel_arch::console::ByInterrupt;
@@ -12,6 +13,7 @@ use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::entropy::Gathered;
 use kernel_arch::firmware::PciSegment;
 use kernel_arch::irq::{Controllers, Override};
+use kernel_arch::power::Power;
 use kernel_arch::time::{Agreed, Hpet, Source, TimerSource};
 
 /// A file that was loaded beside the kernel.
@@ -61,6 +63,10 @@ pub struct Firmware {
     pub hpet: Option<PhysAddr>,
     /// The power management timer's port.
     pub pm_timer_port: Option<u16>,
+    /// How the machine is switched off and reset; `None` without tables.
+    pub power: Option<Power>,
+    /// The clock chip's register for the century.
+    pub century_register: Option<u8>,
     /// PCI configuration spaces.
     pub pci_segments: Vec<PciSegment>,
 }
@@ -78,6 +84,8 @@ pub struct Machine {
     pub memory: Memory,
     /// Firmware.
     pub firmware: Firmware,
+    /// What is on against speculation.
+    pub speculation: Plan,
     /// CPUs that the loader could not start or that did not report in.
     pub missing_cpus: usize,
     /// How many CPUs are used, and how many there are that are not.
@@ -86,6 +94,8 @@ pub struct Machine {
     pub apic: apic::Mode,
     /// The clock's frequency and where it comes from.
     pub clock: Option<(u64, Source)>,
+    /// Seconds since 1970 (UTC) that the clock chip showed at boot, and what the clock then read in ns.
+    pub wall_clock: Option<(u64, u64)>,
     /// What handles interrupt lines.
     pub controllers: Controllers,
     /// Which consoles interrupt.

@@ -4,12 +4,13 @@
 //! thread has left, and the reaper takes apart what is left (`kernel_process::reaper`); nothing is left
 //! but its record ([`process_reaped`]). The system ends with its last process, or with an essential one.
 
-use crate::kernel::Process;
+use crate::kernel::{Kernel, Process};
 use crate::system::{self, RECORDS};
 use crate::{fatal, section};
 use abi_report::Exit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel_arch::{log, println, stop};
+use kernel_process::drain;
 use smp_lock::LockClass;
 use spin::Once;
 
@@ -17,6 +18,9 @@ use spin::Once;
 static LIVE: AtomicU32 = AtomicU32::new(0);
 /// The exit code of the first process that failed, as bits.
 static FIRST_FAILURE: AtomicU64 = AtomicU64::new(0);
+
+/// How long the end of the system waits for what processes wrote: as long as somebody at a screen would.
+const OUTPUT_NS: u64 = 1_000_000_000;
 
 /// Accounts of processes of which nothing is left.
 static ACCOUNTS_CLOSED: AtomicU64 = AtomicU64::new(0);
@@ -66,7 +70,7 @@ pub(crate) fn process_reaped(process: &'static Process) {
     };
     let cpu_time_us = process.cpu_time_ns() / 1_000;
     ACCOUNTS_CLOSED.fetch_add(1, Ordering::Relaxed);
-    if !process.ops.vacate() {
+    if !RECORDS.vacate(process) {
         account_is_not_zero();
     }
     if let Some(watcher) = WATCHER.get() {
@@ -91,8 +95,17 @@ pub(crate) fn process_reaped(process: &'static Process) {
     }
 }
 
+/// Waits until what processes wrote is with the console, for a second at most. In the reaper, at the end of the
+/// system.
+pub fn finish_output() {
+    if let Some(reaper) = RECORDS.reaper() {
+        drain::finish(Kernel, reaper, OUTPUT_NS);
+    }
+}
+
 /// Ends the system.
 fn end_system(code: i64) -> ! {
+    finish_output();
     stop::claim();
     stop::stop_others();
     if let Some(ticks) = section::longest() {
@@ -100,6 +113,9 @@ fn end_system(code: i64) -> ! {
     }
     if let Some(reaper) = RECORDS.reaper() {
         println!("The reaper has had {} us of CPU time.", reaper.ran_ns() / 1_000);
+    }
+    if let Some(drain) = RECORDS.drain() {
+        println!("The drain has had {} us of CPU time.", drain.ran_ns() / 1_000);
     }
     print_locks();
     println!("The system has ended with {code}.");

@@ -20,6 +20,7 @@ pub fn run(machine: &'static Machine) -> Option<Infallible> {
         boot::give_up("not enough memory for the system's tables");
     }
     console::on_input(object::console::input_has_arrived);
+    console::on_room(object::console::room_has_come);
     if let Err(refusal) = loader::start_all(machine, manifest.data) {
         boot::give_up(refusal);
     }

@@ -81,6 +81,7 @@ fn print_rest(machine: &Machine) {
         }
         println!();
     }
+    println!("  guards     {}", machine.speculation);
     let apic = match machine.apic {
         apic::Mode::X2Apic => "x2APIC",
         apic::Mode::XApic => "xAPIC",
@@ -144,6 +145,15 @@ fn print_firmware(machine: &Machine) {
         if firmware.hpet.is_some() { "yes" } else { "no" },
         if firmware.pm_timer_port.is_some() { "yes" } else { "no" },
     );
+    match firmware.power.map(|power| (power.off, power.reset)) {
+        Some((Ok(off), reset)) => println!(
+            "  power      off by port {:#x}, reset by {}",
+            off.pm1a,
+            if reset.is_some() { "its register" } else { "the chip set's" }
+        ),
+        Some((Err(why), _)) => println!("  power      cannot be switched off: {why}"),
+        None => {}
+    }
     for pci in &firmware.pci_segments {
         println!(
             "  PCI        segment {}, buses {} to {}, configuration at {:#x}",

@@ -1,6 +1,7 @@
 //! The tables of the running system: CPUs, threads, processes, parked threads.
 //!
-//! Made once, when the first process is about to start, and never given back. So everything here is shared
+//! Made once, when the first process is about to start, and never given back; those of threads and processes
+//! grow. So everything here is shared
 //! by plain references, and names are checked where they are used.
 
 use crate::counters::Counters;
@@ -10,27 +11,26 @@ use alloc::vec::Vec;
 #[cfg(checked)]
 use core::sync::atomic::AtomicU64;
 use core_cmdline::Options;
-use core_park::Waiter;
 use core_sched::CpuId;
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::time;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
-use kernel_mm::space::AddressSpace;
-use kernel_mm::thread::UserContext;
+use kernel_mm::room;
 use kernel_ops::machine::{CpuPart, Tables};
-use kernel_process::{Process, Records, Thread};
+use kernel_ops::outlets::Outputs;
+use kernel_process::Records;
 use smp_lock::Watch;
 use smp_park::ParkTable;
 use smp_rq::RunQueue;
 use smp_timer::Deadlines;
 use spin::Once;
 
-/// Threads there can be at most, whatever the memory: what is made of each, a record and a waiter,
-/// is made at once and never given back, and the end of a process looks at every record.
-const MAX_THREADS: u64 = 2048;
-/// Processes there can be: as for threads; a manifest names fewer.
-const MAX_PROCESSES: u32 = 128;
+/// Threads there can be at most, whatever the memory: what their addresses are set aside for. A record and a waiter are
+/// made of each when it is needed, and never given back.
+const MAX_THREADS: u32 = 64 * 1024;
+/// Processes there can be at most: as for threads.
+const MAX_PROCESSES: u32 = 16 * 1024;
 
 // A pending call names the process that serves it in 24 bits of its cell.
 const _: () = assert!(MAX_PROCESSES < 1 << 24);
@@ -84,15 +84,15 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
         };
         Cpu::new(RunQueue::with_policy(id, options.policy, now_ns), own)
     }))?;
-    let home = CpuId::new(0).ok_or(OutOfMemory)?;
-    let count = thread_count();
-    let threads = (0..count).map(|slot| Thread::new(slot, count, home, UserContext::new()));
-    let processes = (0..MAX_PROCESSES).map(|_| Process::new(AddressSpace::new()));
+    let threads = room::reserve(MAX_THREADS).ok_or(OutOfMemory)?;
+    let processes = room::reserve(MAX_PROCESSES).ok_or(OutOfMemory)?;
+    let waiters = room::reserve(MAX_THREADS).ok_or(OutOfMemory)?;
     let rings = Tables {
-        park: ParkTable::new(leak((0..count).map(|_| Waiter::new()))?, park_secret),
+        park: ParkTable::new(waiters, park_secret),
         has_fast_path: options.fast_path,
+        outputs: Outputs::new(MAX_PROCESSES as usize)?,
     };
-    if !RECORDS.fill(leak(threads)?, leak(processes)?) || !CPUS.set(cpus) {
+    if !RECORDS.set_rooms(threads, processes) || !CPUS.set(cpus) {
         defect("the system's tables are made twice");
     }
     RINGS.call_once(|| rings);
@@ -103,12 +103,6 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
 fn leak<T>(items: impl Iterator<Item = T>) -> Result<&'static [T], OutOfMemory> {
     let items: Vec<T> = try_collect(items)?;
     Ok(try_leak(items)?.as_slice())
-}
-
-/// As many threads as a quarter of the memory could hold kernel stacks for.
-fn thread_count() -> u32 {
-    let frames = kernel_mm::frames::counts().free;
-    (frames / 4 / kernel_mm::stack::STACK_PAGES).clamp(16, MAX_THREADS) as u32
 }
 
 /// Whether the system is up.

@@ -28,8 +28,8 @@ use kernel_ops::machine::{ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
-use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Records, end, join};
+use kernel_process::machine::{BadStart, Place, Start, Worker};
+use kernel_process::{Records, drain, end, join};
 use smp_ipi::{IdleSet, Requests};
 use smp_pending::Target;
 
@@ -124,10 +124,6 @@ impl Machine for Kernel {
 
     fn halt(self, _: Here) {
         section::end("idle");
-        // Text that a program wrote and nobody has painted.
-        if kernel_arch::console::paint() {
-            return section::end("a piece of the screen");
-        }
         // Interrupts are off since before the look, and on for this one instruction.
         cpu::wait_for_interrupt();
         section::begin();
@@ -337,6 +333,7 @@ impl kernel_ops::Machine for Kernel {
             | Target::Recv { .. }
             | Target::Sleep
             | Target::Park { .. }
+            | Target::Write
             | Target::Memory => system::defect("an operation of the rings waits for an object"),
         }
     }
@@ -364,6 +361,14 @@ impl kernel_process::Machine for Kernel {
         })?;
         user.argument = start.argument;
         Ok(user)
+    }
+
+    fn new_context(self) -> UserContext {
+        UserContext::new()
+    }
+
+    fn new_space(self) -> AddressSpace {
+        AddressSpace::new()
     }
 
     fn new_stack(self) -> Result<KernelStack, OutOfMemory> {
@@ -403,8 +408,16 @@ impl kernel_process::Machine for Kernel {
         kernel_mm::thread::Start::User { space, user }
     }
 
-    fn reaper_start(self, thread: &'static Thread) -> kernel_mm::thread::Start<'static> {
-        kernel_mm::thread::Start::Kernel(KernelStart::new(run_reaper, thread))
+    fn worker_start(
+        self,
+        thread: &'static Thread,
+        worker: Worker,
+    ) -> kernel_mm::thread::Start<'static> {
+        let run = match worker {
+            Worker::Reaper => run_reaper,
+            Worker::Drain => run_drain,
+        };
+        kernel_mm::thread::Start::Kernel(KernelStart::new(run, thread))
     }
 
     fn free_memory(self, space: &'static AddressSpace, frames: u64) -> bool {
@@ -420,8 +433,28 @@ impl kernel_process::Machine for Kernel {
     fn process_reaped(self, process: &'static Process) {
         shutdown::process_reaped(process);
     }
+
+    fn console_has_room(self) -> bool {
+        kernel_arch::console::has_room()
+    }
+
+    fn console_submit(self, bytes: &[u8]) -> usize {
+        kernel_arch::console::submit(bytes)
+    }
+
+    fn console_paint(self) -> bool {
+        kernel_arch::console::paint()
+    }
+
+    fn console_look_after(self) {
+        kernel_arch::console::look_after();
+    }
 }
 
 fn run_reaper(thread: &'static Thread) -> ! {
     end::run_reaper(Kernel, thread)
+}
+
+fn run_drain(thread: &'static Thread) -> ! {
+    drain::run_drain(Kernel, thread)
 }

@@ -21,6 +21,12 @@ pub enum Expect {
     Panic,
     /// The last planned test is ended by the guest's own watchdog, all others pass.
     GuestTimeout,
+    /// The kernel refuses the machine, before anything is planned.
+    Refused,
+    /// As `Pass`, on a machine without an exit port: the guest powers the machine off.
+    PowerOff,
+    /// As `PowerOff`, but that the guest resets the machine.
+    Reset,
 }
 
 /// How QEMU ended.
@@ -28,6 +34,10 @@ pub enum Expect {
 pub enum Ending {
     /// With this status.
     Status(i32),
+    /// With status 0, and said that the guest had powered the machine off.
+    PoweredOff,
+    /// With status 0, and said that the guest had reset the machine.
+    WasReset,
     /// By a signal the runner did not send.
     Signal(i32),
     /// By the runner, because the wall-clock guard ran out.
@@ -112,7 +122,7 @@ pub struct Verdict {
 pub fn judge(expect: Expect, ending: &Ending, events: &[Event]) -> Verdict {
     let mut ledger = Ledger::new(events);
     let mut reasons = Vec::new();
-    reasons.extend(untrusted(ending));
+    reasons.extend(untrusted(ending).filter(|_| !is_as_expected(expect, ending)));
     reasons.extend(ledger.damages.first().copied().map(Reason::Damaged));
     let exit = match ending {
         Ending::Status(status) => Exit::from_qemu_status(*status),
@@ -120,9 +130,14 @@ pub fn judge(expect: Expect, ending: &Ending, events: &[Event]) -> Verdict {
     };
     let running = open_id(&ledger);
     match (exit, expect) {
+        (None, Expect::PowerOff | Expect::Reset) if is_as_expected(expect, ending) => {
+            completed(Exit::Pass, &ledger, &mut reasons);
+        }
         (Some(Exit::Panic), Expect::Panic) | (Some(Exit::GuestTimeout), Expect::GuestTimeout) => {
             expected_end(expect, exit, &mut ledger, &mut reasons);
         }
+        (Some(Exit::Refused), Expect::Refused) if !ledger.any => {}
+        (Some(exit @ Exit::Refused), _) => reasons.push(Reason::NotAsExpected { expect, exit }),
         (Some(Exit::Panic), _) => reasons.push(Reason::Panicked { running }),
         (Some(Exit::GuestTimeout), _) => reasons.push(Reason::TimedOut { running }),
         (Some(exit @ (Exit::Pass | Exit::Fail)), _) => {
@@ -146,6 +161,14 @@ pub fn judge(expect: Expect, ending: &Ending, events: &[Event]) -> Verdict {
     Verdict { class, reasons, ledger }
 }
 
+/// Whether a machine without an exit port ended in the way that is expected of it.
+fn is_as_expected(expect: Expect, ending: &Ending) -> bool {
+    matches!(
+        (expect, ending),
+        (Expect::PowerOff, Ending::PoweredOff) | (Expect::Reset, Ending::WasReset)
+    )
+}
+
 /// Endings that no guest asks for.
 fn untrusted(ending: &Ending) -> Option<Reason> {
     match ending {
@@ -153,7 +176,7 @@ fn untrusted(ending: &Ending) -> Option<Reason> {
         Ending::Signal(signal) => Some(Reason::Killed { signal: *signal }),
         Ending::Flood => Some(Reason::Flood),
         Ending::Guard => None,
-        Ending::Status(0) => Some(Reason::StatusZero),
+        Ending::Status(0) | Ending::PoweredOff | Ending::WasReset => Some(Reason::StatusZero),
         Ending::Status(status) if Exit::from_qemu_status(*status).is_none() => {
             Some(Reason::UnknownStatus { status: *status })
         }

@@ -27,6 +27,8 @@ pub struct Start<'a> {
     pub guard: Option<Duration>,
     /// Whether standard input and output are the guest's console, and not the emulator's monitor.
     pub terminal: bool,
+    /// Whether the emulator is asked to say how the guest ended it.
+    pub tells_ending: bool,
     /// Called before a guest is ended that does not end by itself.
     pub on_stuck: &'a dyn Fn(&mut Monitor),
 }
@@ -56,11 +58,16 @@ fn spawn(start: &Start<'_>) -> Result<Child, String> {
 }
 
 fn wait(child: &mut Child, mut monitor: Option<Monitor>, start: &Start<'_>) -> Ending {
-    let mut stopped = |child: &mut Child, why| stopped(child, monitor.as_mut(), start, why);
+    if start.tells_ending
+        && let Some(Err(error)) = monitor.as_mut().map(Monitor::open)
+    {
+        stop(child);
+        return Ending::NotStarted(error);
+    }
     let began = Instant::now();
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return ended(status),
+            Ok(Some(status)) => return ended(status, monitor.filter(|_| start.tells_ending)),
             Ok(None) => {}
             Err(error) => {
                 stop(child);
@@ -68,11 +75,11 @@ fn wait(child: &mut Child, mut monitor: Option<Monitor>, start: &Start<'_>) -> E
             }
         }
         if start.guard.is_some_and(|guard| began.elapsed() >= guard) {
-            return stopped(child, Ending::Guard);
+            return stopped(child, monitor.as_mut(), start, Ending::Guard);
         }
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
         if start.outputs.iter().any(|path| size(path) > start.output_max_bytes) {
-            return stopped(child, Ending::Flood);
+            return stopped(child, monitor.as_mut(), start, Ending::Flood);
         }
         thread::sleep(LOOK_EVERY);
     }
@@ -87,7 +94,7 @@ fn stopped(
     why: Ending,
 ) -> Ending {
     if let Ok(Some(status)) = child.try_wait() {
-        return ended(status);
+        return ended(status, None);
     }
     if let Some(monitor) = monitor {
         (start.on_stuck)(monitor);
@@ -102,8 +109,13 @@ fn stop(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn ended(status: ExitStatus) -> Ending {
+fn ended(status: ExitStatus, monitor: Option<Monitor>) -> Ending {
     match (status.code(), status.signal()) {
+        (Some(0), _) => match monitor.and_then(Monitor::shutdown_reason).as_deref() {
+            Some("guest-shutdown") => Ending::PoweredOff,
+            Some("guest-reset") => Ending::WasReset,
+            _ => Ending::Status(0),
+        },
         (Some(code), _) => Ending::Status(code),
         (None, Some(signal)) => Ending::Signal(signal),
         (None, None) => Ending::NotStarted(format!("QEMU ended in an unknown way: {status}")),

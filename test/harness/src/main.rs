@@ -77,6 +77,7 @@ fn boot_and_judge(run: &Run) -> io::Result<Class> {
         output_max_bytes: run.output_max_bytes,
         guard: run.guard(env::var("TEST_TIMEOUT").ok().as_deref()),
         terminal: run.terminal,
+        tells_ending: run.tells_ending(),
         on_stuck: &on_stuck,
     });
     let wall = began.elapsed();

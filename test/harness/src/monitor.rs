@@ -18,7 +18,8 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 pub struct Monitor {
     ask: ChildStdin,
     lines: Receiver<String>,
-    /// When the last answer has to be there; set by the first question, which opens the talk.
+    is_open: bool,
+    /// When the last answer has to be there; set by the first question.
     until: Option<Instant>,
 }
 
@@ -33,17 +34,35 @@ impl Monitor {
                 }
             }
         });
-        Monitor { ask, lines, until: None }
+        Monitor { ask, lines, is_open: false, until: None }
     }
 
     /// Executes a command and returns what it returns.
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value, String> {
-        if self.until.is_none() {
-            self.until = Some(Instant::now() + ANSWERS_WITHIN);
-            // The protocol begins with this (QEMU, docs/interop/qmp-spec.rst).
-            self.converse("qmp_capabilities", &json!({}))?;
+        if !self.is_open {
+            self.open()?;
         }
+        // The bound begins with the first question, however long ago the talk was opened.
+        self.until.get_or_insert_with(|| Instant::now() + ANSWERS_WITHIN);
         self.converse(command, arguments)
+    }
+
+    /// Opens the talk: from here on the emulator tells events.
+    pub fn open(&mut self) -> Result<(), String> {
+        self.is_open = true;
+        // The protocol begins with this (QEMU, docs/interop/qmp-spec.rst).
+        self.converse("qmp_capabilities", &json!({})).map(|_| ())
+    }
+
+    /// Why the emulator shut down, as it said; for one that has ended.
+    pub fn shutdown_reason(self) -> Option<String> {
+        // The last event before the emulator closes its end, which ends the lines.
+        self.lines
+            .iter()
+            .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
+            .filter(|event| event["event"] == "SHUTDOWN")
+            .filter_map(|event| event["data"]["reason"].as_str().map(str::to_owned))
+            .last()
     }
 
     /// Executes a command of the monitor for people on behalf of a CPU and returns its text.

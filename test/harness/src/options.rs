@@ -51,7 +51,7 @@ usage: runner [@FILE] OPTION...
   --cpus N  --memory MIB         default 1 and 256
   --cpu MODEL                    default max
   --append WORDS                 added to the kernel's command line (direct only)
-  --expect pass|panic|guest-timeout
+  --expect pass|panic|guest-timeout|refused|power-off|reset
   --guard-seconds N              default: four fifths of the test's time limit, else 60
   --output-mib N                 how much the guest may write to a port, default 16
   --label LABEL --profile NAME   for the report
@@ -132,6 +132,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Run, lexopt::E
         }
         _ => return Err(format!("--boot is direct, cd, usb or program, not {boot:?}").into()),
     };
+    // A machine that ends by itself must: with the port there were two ways out.
+    run.machine.exit_port = !run.tells_ending();
     let defaults = Machine::new(media);
     run.machine.media = defaults.media;
     run.machine.display = defaults.display;
@@ -151,11 +153,19 @@ fn expect(word: &str) -> Result<Expect, &'static str> {
         "pass" => Ok(Expect::Pass),
         "panic" => Ok(Expect::Panic),
         "guest-timeout" => Ok(Expect::GuestTimeout),
-        _ => Err("a run is expected to pass, panic or guest-timeout"),
+        "refused" => Ok(Expect::Refused),
+        "power-off" => Ok(Expect::PowerOff),
+        "reset" => Ok(Expect::Reset),
+        _ => Err("a run is expected to be pass, panic, guest-timeout, refused, power-off or reset"),
     }
 }
 
 impl Run {
+    /// Whether the emulator has to say how the guest ended it: no code of the exit port does.
+    pub fn tells_ending(&self) -> bool {
+        matches!(self.expect, Expect::PowerOff | Expect::Reset)
+    }
+
     /// The machine with its serial ports led into `out`, and its monitor to the runner.
     pub fn wired(&self, console: PathBuf, records: PathBuf) -> Machine {
         let serial = if self.terminal {
@@ -205,6 +215,14 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_ends_by_itself_has_no_exit_port() {
+        for (end, has_port) in [("pass", true), ("power-off", false), ("reset", false)] {
+            let run = words(&format!("--boot program --program p --expect {end}")).unwrap();
+            assert_eq!((run.machine.exit_port, run.tells_ending()), (has_port, !has_port), "{end}");
+        }
+    }
+
+    #[test]
     fn the_guard_ends_before_bazels_own_limit() {
         let run = words("--boot program --program p").unwrap();
         assert_eq!(run.guard(Some("300")), Some(Duration::from_secs(240)));
@@ -226,7 +244,7 @@ mod tests {
             ("--boot direct --stub s", "--boot direct needs --bundle FILE"),
             ("--boot cd", "needs --iso"),
             ("--lane fast", "deterministic or racing"),
-            ("--expect red", "pass, panic or guest-timeout"),
+            ("--expect red", "pass, panic, guest-timeout, refused, power-off or reset"),
             ("--kvm", "--kvm"),
         ] {
             let error = words(text).unwrap_err().to_string();

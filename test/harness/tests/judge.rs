@@ -159,7 +159,7 @@ fn endings_no_guest_asks_for() {
         (not_started, Infrastructure, "not-started"),
         (Ending::Guard, Failed, "hang"),
     ] {
-        for expect in [Expect::Pass, Expect::Panic, Expect::GuestTimeout] {
+        for expect in [Expect::Pass, Expect::Panic, Expect::GuestTimeout, Expect::Refused] {
             for script in [GOOD, OPEN_LAST, "", "plan a b"] {
                 let found = codes(expect, &ending, script);
                 assert_eq!(found, (class, vec![code]), "{ending:?} {expect:?} {script:?}");
@@ -206,6 +206,44 @@ fn runs_expected_to_panic_or_to_be_ended_by_the_watchdog() {
         let reasons = other.map_or(reasons.to_vec(), |code| vec![code]);
         let found = codes(Expect::GuestTimeout, &exit(code), script);
         assert_eq!(found, (*class, reasons), "watchdog: {what}");
+    }
+}
+
+/// A kernel that refuses its machine does so before it plans anything; nothing else is a refusal.
+#[test]
+fn runs_expected_to_be_refused() {
+    assert_eq!(codes(Expect::Refused, &exit(Exit::Refused), ""), (Class::Green, vec![]));
+    for script in [GOOD, OPEN_LAST, "plan a b"] {
+        let (class, reasons) = codes(Expect::Refused, &exit(Exit::Refused), script);
+        assert_eq!((class, reasons[0]), (Class::Failed, "not-as-expected"), "{script:?}");
+    }
+    for code in Exit::ALL.into_iter().filter(|code| *code != Exit::Refused) {
+        assert_ne!(codes(Expect::Refused, &exit(code), "").0, Class::Green, "{code:?}");
+    }
+    for expect in [Expect::Pass, Expect::Panic, Expect::GuestTimeout, Expect::PowerOff] {
+        let found = codes(expect, &exit(Exit::Refused), "");
+        assert_eq!(found, (Class::Failed, vec!["not-as-expected"]), "{expect:?}");
+    }
+}
+
+/// Without an exit port the records alone say what passed, and the emulator how the guest ended it.
+#[test]
+fn runs_expected_to_end_by_themselves() {
+    let ways = [(Expect::PowerOff, Ending::PoweredOff), (Expect::Reset, Ending::WasReset)];
+    for (expect, ending) in &ways {
+        assert_eq!(codes(*expect, ending, GOOD), (Class::Green, vec![]), "{expect:?}");
+        for script in [ONE_FAILED, OPEN_LAST, "", "plan a b", "plan a; run a; ok a"] {
+            assert_ne!(codes(*expect, ending, script).0, Class::Green, "{expect:?} {script:?}");
+        }
+        for (other, _) in ways.iter().filter(|(other, _)| other != expect) {
+            let found = codes(*other, ending, GOOD);
+            assert_eq!(found, (Class::Infrastructure, vec!["status-zero"]), "{other:?}");
+        }
+        for status in [0, 1, Exit::Pass.qemu_status()] {
+            let (class, _) = codes(*expect, &Ending::Status(status), GOOD);
+            assert_ne!(class, Class::Green, "{expect:?} {status}");
+        }
+        assert_ne!(codes(Expect::Pass, ending, GOOD).0, Class::Green);
     }
 }
 

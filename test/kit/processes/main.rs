@@ -89,6 +89,7 @@ fn ended(name: &str, code: i64) {
 }
 
 fn judge(names: &[Name; MOST]) -> ! {
+    shutdown::finish_output();
     let _ = stop::claim();
     let _ = stop::stop_others();
     let mut encoder = ENCODER.lock().take().unwrap_or_default();

@@ -11,6 +11,7 @@ use core_ledger::Line;
 use core_thread::State;
 use core_vm::Region;
 use kernel_ops::capability::Object;
+use kernel_ops::outlets::OUTPUT_BYTES;
 use kernel_ops::service::Service;
 use kernel_process::process::Members;
 use kernel_process::{Machine, Process, Thread};
@@ -80,6 +81,9 @@ impl World {
         bytes += room * Members::<Host>::BYTES_PER_SPARE_RING;
         bytes += spare * cells_bytes(profile.ring_entries * 2);
         bytes += process.ops.map.places() * size_of::<Region>();
+        if self.tables.outputs.is_open(process.slot()) {
+            bytes += OUTPUT_BYTES;
+        }
         counted[Line::KernelBytes.index()] = bytes as u32;
         counted[Line::Frames.index()] = process.ops.space.frames();
         counted

@@ -31,4 +31,4 @@ pub use machine::Host;
 pub use objects::{HostObject, released, serve_call};
 pub use space::HostSpace;
 pub use user::{Done, User};
-pub use world::{Body, Config, Grant, Process, Report, run};
+pub use world::{Body, Config, Grant, Process, Report, run, with_machine};

@@ -16,8 +16,8 @@ use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
-use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Process, Records, Thread, end, join};
+use kernel_process::machine::{BadStart, Place, Start, Worker};
+use kernel_process::{Process, Records, Thread, drain, end, join};
 use smp_ipi::{IdleSet, Requests};
 use smp_pending::Target;
 use smp_ring_testing::{HostContext, cpu_here};
@@ -75,9 +75,35 @@ impl Host {
         self.0.clock.load(SeqCst)
     }
 
+    /// Thread records that there are.
+    pub fn records_made(self) -> usize {
+        self.0.records.threads().len()
+    }
+
     /// The name of whichever thread is in a record.
     pub fn name_of_thread(self, slot: u32) -> ThreadKey {
         self.0.records.thread(slot).expect("a record").key()
+    }
+
+    /// The console takes so many more bytes, as its interrupt says.
+    pub fn console_takes(self, bytes: usize) {
+        self.0.console.lock().unwrap().room += bytes;
+        drain::wake(self);
+    }
+
+    /// What has come to the console.
+    pub fn console_text(self) -> Vec<u8> {
+        self.0.console.lock().unwrap().text.clone()
+    }
+
+    /// How often somebody looked after a console without room.
+    pub fn console_looks(self) -> u32 {
+        self.0.console.lock().unwrap().looks
+    }
+
+    /// Whether what a thread's record held was taken apart.
+    pub fn is_taken_apart(self, slot: u32) -> bool {
+        self.0.records.thread(slot).is_some_and(|thread| thread.ops.home.completions().is_none())
     }
 
     /// Processes that have not been taken apart.
@@ -313,6 +339,18 @@ impl kernel_process::Machine for Host {
         &self.0.records
     }
 
+    fn new_context(self) -> HostContext {
+        HostContext::new()
+    }
+
+    fn new_space(self) -> HostSpace {
+        HostSpace::with_flushes(&self.0.flushes)
+    }
+
+    fn may_grow(self) -> bool {
+        self.0.allocate().is_ok()
+    }
+
     fn user_start(self, start: Start) -> Result<UserStart, BadStart> {
         let body = self.0.body(start.entry).ok_or(BadStart::Entry)?;
         Ok(UserStart { body, argument: start.argument })
@@ -353,10 +391,13 @@ impl kernel_process::Machine for Host {
         })
     }
 
-    fn reaper_start(self, thread: &'static Thread<Self>) -> smp_ring_testing::Body {
+    fn worker_start(self, thread: &'static Thread<Self>, worker: Worker) -> smp_ring_testing::Body {
         self.0.guarded(move || {
             self.arrive();
-            end::run_reaper(self, thread)
+            match worker {
+                Worker::Reaper => end::run_reaper(self, thread),
+                Worker::Drain => drain::run_drain(self, thread),
+            }
         })
     }
 
@@ -366,5 +407,25 @@ impl kernel_process::Machine for Host {
 
     fn process_reaped(self, process: &'static Process<Self>) {
         self.0.reaped(process);
+    }
+
+    fn console_has_room(self) -> bool {
+        self.0.console.lock().unwrap().room > 0
+    }
+
+    fn console_submit(self, bytes: &[u8]) -> usize {
+        let mut console = self.0.console.lock().unwrap();
+        let taken = bytes.len().min(console.room);
+        console.room -= taken;
+        console.text.extend(&bytes[..taken]);
+        taken
+    }
+
+    fn console_paint(self) -> bool {
+        false
+    }
+
+    fn console_look_after(self) {
+        self.0.console.lock().unwrap().looks += 1;
     }
 }

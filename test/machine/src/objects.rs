@@ -1,4 +1,4 @@
-//! What a test machine serves: the clock and threads, as the kernel serves them.
+//! What a test machine serves: the clock, a console and threads, as the kernel serves them.
 
 use crate::machine::Host;
 use abi_types::Status;
@@ -7,6 +7,7 @@ use kernel_object as served;
 use kernel_ops::capability::Object;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
+use kernel_ops::output::Sent;
 use kernel_process::{Machine, Thread, end, join};
 use schema_wire::Served;
 
@@ -15,6 +16,8 @@ use schema_wire::Served;
 pub enum HostObject {
     /// The clock.
     Timer,
+    /// The console, which nobody types at.
+    Console,
     /// Threads of the process.
     ThreadSpawner,
     /// The calling thread itself.
@@ -42,6 +45,23 @@ impl<M: Machine> served::thread_control::Host for Control<'_, '_, M> {
     }
 }
 
+/// A call on the console.
+struct Line<'c, 'r, M: Machine>(&'c mut Calling<'r, M>);
+
+impl<M: Machine> served::console::Host for Line<'_, '_, M> {
+    fn send(&mut self, bytes: &[u8]) -> Sent {
+        served::console::send(self.0, bytes)
+    }
+
+    fn receive(&mut self, _: &mut [u8]) -> usize {
+        0
+    }
+
+    fn complete_on_input(&mut self, _: usize) -> bool {
+        false
+    }
+}
+
 /// Serves a call on one of these objects, on any machine that has them.
 pub fn serve_call<M: Machine<Other = HostObject>>(
     calling: &mut Calling<'_, M>,
@@ -53,6 +73,11 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
     match object {
         Object::Other(HostObject::Timer) => {
             schema::timer::dispatch(&mut served::timer::Timer(calling), method, params, results)
+        }
+        Object::Other(HostObject::Console) => {
+            let mut host = Line(calling);
+            let mut server = served::console::Console::new(&mut host);
+            schema::console::dispatch(&mut server, method, params, results)
         }
         Object::Other(HostObject::ThreadSpawner) => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);

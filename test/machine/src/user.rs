@@ -55,6 +55,11 @@ impl User {
         self.m
     }
 
+    /// The position of its record.
+    pub fn slot(&self) -> u32 {
+        self.thread.slot()
+    }
+
     /// Its memory.
     pub fn space(&self) -> &'static HostSpace {
         &process_of(self.m, self.thread).ops.space

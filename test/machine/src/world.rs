@@ -3,8 +3,9 @@
 use crate::latch::Latch;
 use crate::machine::{Host, NOT_ARMED, Own, UserStart};
 use crate::objects::HostObject;
-use crate::space::{Flushes, HostSpace};
+use crate::space::Flushes;
 use crate::user::User;
+use abi_sync::Room;
 use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use abi_types::CapSlot;
 use core_cap::Cap;
@@ -12,17 +13,17 @@ use core_endpoint::EndpointKey;
 use core_fallible::OutOfMemory;
 use core_ledger::Line;
 use core_manifest::{Name, Profile};
-use core_park::Waiter;
 use core_sched::CpuId;
 use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
 use kernel_ops::machine::{CpuPart, Defect, Tables};
-use kernel_process::{NewProcess, Records, Thread, spawn};
+use kernel_ops::outlets::Outputs;
+use kernel_process::machine::Worker;
+use kernel_process::{NewProcess, Records, spawn};
 use smp_ipi::IdleSet;
 use smp_park::ParkTable;
 use smp_ring::Context as _;
-use smp_ring_testing::HostContext;
 use smp_rq::RunQueue;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
@@ -37,14 +38,18 @@ pub struct Config {
     pub cpus: usize,
     /// The policy of their queues.
     pub policy: PolicyKind,
-    /// Thread records.
+    /// Thread records there can be, beside the drain's.
     pub threads: u32,
+    /// Process records there can be.
+    pub processes: u32,
     /// Whether IPC may take its fast path.
     pub fast_path: bool,
     /// By then a run is over, or will never be.
     pub patience_ns: u64,
     /// A bug that is planted.
     pub defect: Option<Defect>,
+    /// Bytes the console takes before it is told to take more.
+    pub console_room: usize,
     /// The allocation that fails, counted from 0 once the processes run.
     pub out_of_memory_at: Option<usize>,
 }
@@ -55,9 +60,11 @@ impl Default for Config {
             cpus: 1,
             policy: PolicyKind::Eevdf,
             threads: 32,
+            processes: 8,
             fast_path: true,
             patience_ns: 1_000_000_000_000,
             defect: None,
+            console_room: usize::MAX / 2,
             out_of_memory_at: None,
         }
     }
@@ -106,6 +113,7 @@ impl Process {
         };
         let grants = vec![
             ("timer", Grant::Object(HostObject::Timer)),
+            ("console", Grant::Object(HostObject::Console)),
             ("threads", Grant::Object(HostObject::ThreadSpawner)),
             ("control", Grant::Object(HostObject::ThreadControl)),
             ("park", Grant::ParkSpace),
@@ -127,6 +135,16 @@ pub struct Report {
     pub ends: Vec<(String, i64)>,
     /// Allocations that were made once the processes ran.
     pub allocations: usize,
+    /// What has come to the console.
+    pub console: Vec<u8>,
+}
+
+/// What the console is connected with.
+#[derive(Debug, Default)]
+pub(crate) struct Paper {
+    pub(crate) text: Vec<u8>,
+    pub(crate) room: usize,
+    pub(crate) looks: u32,
 }
 
 /// The machine.
@@ -137,6 +155,7 @@ pub struct World {
     pub(crate) tables: Tables,
     pub(crate) clock: AtomicU64,
     pub(crate) flushes: Flushes,
+    pub(crate) console: Mutex<Paper>,
     bodies: Vec<Body>,
     caps: Mutex<Vec<(u32, &'static str, CapSlot)>>,
     ends: Mutex<Vec<(String, i64)>>,
@@ -152,42 +171,21 @@ pub struct World {
     has_begun: AtomicBool,
 }
 
-fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
-    items.collect::<Vec<T>>().leak()
+/// Places for so many items.
+fn room<T>(most: u32) -> Room<T> {
+    Room::of(Box::leak(Box::new_uninit_slice(most as usize)))
+}
+
+/// A machine on which nothing runs, for looking at its tables.
+pub fn with_machine<R>(config: Config, f: impl FnOnce(Host, &'static Records<Host>) -> R) -> R {
+    let world = World::new(config, 0, vec![]);
+    f(Host(world), &world.records)
 }
 
 /// Runs processes until all of them have ended; threads that they make do what `bodies` say, by number.
 /// Checks that nothing of them is left.
 pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report {
-    let id = |cpu| CpuId::new(cpu).unwrap();
-    let waiters = leaked((0..config.threads).map(|_| Waiter::new()));
-    let world: &'static World = Box::leak(Box::new(World {
-        cpus: (0..config.cpus)
-            .map(|cpu| Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu)))
-            .collect(),
-        idle: IdleSet::new(),
-        records: Records::new(),
-        tables: Tables { park: ParkTable::new(waiters, [17, 42]), has_fast_path: config.fast_path },
-        clock: AtomicU64::new(1),
-        flushes: Flushes::new(config.cpus),
-        bodies,
-        caps: Mutex::default(),
-        ends: Mutex::default(),
-        live: AtomicUsize::new(processes.len()),
-        is_over: AtomicBool::new(false),
-        halted: AtomicUsize::new(0),
-        latch: Latch::new(config.cpus),
-        in_kernel: (0..config.threads).map(|_| AtomicBool::new(false)).collect(),
-        config,
-        allocations: AtomicUsize::new(0),
-        has_begun: AtomicBool::new(false),
-    }));
-    let count = config.threads;
-    let threads = leaked((0..count).map(|n| Thread::new(n, count, id(0), HostContext::new())));
-    let records = leaked(
-        (0..8).map(|_| kernel_process::Process::new(HostSpace::with_flushes(&world.flushes))),
-    );
-    assert!(world.records.fill(threads, records));
+    let world = World::new(config, processes.len(), bodies);
     let m = Host(world);
     let mut boot = Some(processes);
     for (n, cpu) in world.cpus.iter().enumerate() {
@@ -196,7 +194,8 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
             if let Some(processes) = boot {
                 world.start(m, processes);
             }
-            while !world.is_over() {
+            // A worker that was woken for nothing comes to rest first.
+            while !world.is_over() || cpu.queue.hint().waiting > 0 {
                 dispatch::turn_of_idle(m);
             }
             world.latch.stopped();
@@ -205,16 +204,53 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
         cpu.own.idle.resume(n);
     }
     world.latch.wait();
-    // The reaper waits for more, and there is none.
-    if let Some(reaper) = world.records.reaper() {
-        assert!(reaper.ops.home.retire().is_ok(), "the reaper is at something");
+    // The workers wait for more, and there is none.
+    for worker in [world.records.reaper(), world.records.drain()].into_iter().flatten() {
+        assert!(worker.ops.home.retire().is_ok(), "the worker {} is at something", worker.slot());
     }
     world.check_nothing_is_left();
     let ends = world.ends.lock().unwrap().clone();
-    Report { ends, allocations: world.allocations.load(SeqCst) }
+    let console = m.console_text();
+    Report { ends, allocations: world.allocations.load(SeqCst), console }
 }
 
 impl World {
+    /// A machine that has not begun, for so many processes.
+    fn new(config: Config, processes: usize, bodies: Vec<Body>) -> &'static Self {
+        let id = |cpu| CpuId::new(cpu).unwrap();
+        let threads = config.threads + 1;
+        let world: &'static Self = Box::leak(Box::new(Self {
+            cpus: (0..config.cpus)
+                .map(|cpu| {
+                    Cpu::new(RunQueue::with_policy(id(cpu), config.policy, 0), Own::new(cpu))
+                })
+                .collect(),
+            idle: IdleSet::new(),
+            records: Records::new(),
+            tables: Tables {
+                park: ParkTable::new(room(threads), [17, 42]),
+                has_fast_path: config.fast_path,
+                outputs: Outputs::new(config.processes as usize).unwrap(),
+            },
+            clock: AtomicU64::new(1),
+            flushes: Flushes::new(config.cpus),
+            console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),
+            bodies,
+            caps: Mutex::default(),
+            ends: Mutex::default(),
+            live: AtomicUsize::new(processes),
+            is_over: AtomicBool::new(false),
+            halted: AtomicUsize::new(0),
+            latch: Latch::new(config.cpus),
+            in_kernel: (0..threads).map(|_| AtomicBool::new(false)).collect(),
+            config,
+            allocations: AtomicUsize::new(0),
+            has_begun: AtomicBool::new(false),
+        }));
+        assert!(world.records.set_rooms(room(threads), room(config.processes)));
+        world
+    }
+
     /// A body of a context whose panic ends the run.
     pub(crate) fn guarded(
         &'static self,
@@ -245,7 +281,7 @@ impl World {
                 is_essential: false,
                 endpoints: count,
             };
-            let made_of = self.records.begin_process(new);
+            let made_of = self.records.begin_process(m, new);
             let (record, endpoints) = made_of.expect("a record, and memory");
             record.ops.space.create(&record.ops.ledger);
             made.push((record, endpoints));
@@ -275,7 +311,8 @@ impl World {
                 self.caps.lock().unwrap().push((record.slot(), name, slot));
             }
         }
-        spawn::spawn_reaper(m).expect("a reaper");
+        spawn::spawn_worker(m, Worker::Reaper).expect("a reaper");
+        spawn::spawn_worker(m, Worker::Drain).expect("a drain");
         for (process, (record, _)) in processes.into_iter().zip(made) {
             let start = UserStart { body: process.main, argument: 0 };
             spawn::spawn(m, record, start, Weight::DEFAULT, false).expect("a first thread");
@@ -323,7 +360,7 @@ impl World {
         }
         self.ends.lock().unwrap().push((name.as_str().to_string(), process.exit_code()));
         let lines = Line::ALL.map(|line| (line, process.ops.ledger.reading(line).used));
-        assert!(process.ops.vacate(), "the account of {process:?} is not zero: {lines:?}");
+        assert!(self.records.vacate(process), "the account of {process:?} is not zero: {lines:?}");
         if self.live.fetch_sub(1, SeqCst) == 1 {
             self.is_over.store(true, SeqCst);
         }
@@ -416,5 +453,6 @@ impl World {
             );
         }
         assert!(!self.records.remains.has_work(), "something is left to be taken apart");
+        assert_eq!(self.tables.outputs.open_count(), 0, "a ring of output is left");
     }
 }

@@ -72,8 +72,9 @@ pub fn single_step(t: &mut T<'_, Env>) -> Outcome {
 /// The last page of the lower half, which no space maps but for this test.
 const LAST_PAGE: u64 = 0x7fff_ffff_f000;
 
-/// Bytes of the syscall's frame.
-const SYSCALL_FRAME_BYTES: u64 = 80;
+/// Bytes that a syscall's frame lies below where a trap's begins: fifteen words, of which the alignment of a
+/// trap's frame takes one.
+const SYSCALL_FRAME_BYTES: u64 = 14 * 8;
 
 pub fn non_canonical_return(t: &mut T<'_, Env>) -> Outcome {
     let fault_stack = || told().fault_stack.load(Ordering::Relaxed);

@@ -66,6 +66,8 @@ pub struct Told {
     pub switch_data: AtomicU64,
     pub commits: AtomicU64,
     pub commit_data: AtomicU64,
+    /// What registers held at the last entry, see [`user_blob::registers`].
+    pub registers: [AtomicU64; user_blob::REGISTERS],
     /// Slot + 1 that the timer switches to instead of the test.
     pub next: AtomicUsize,
 }
@@ -81,6 +83,7 @@ pub static TOLD: [Told; MAX_CPUS] = [const {
         switch_data: AtomicU64::new(0),
         commits: AtomicU64::new(0),
         commit_data: AtomicU64::new(0),
+        registers: [const { AtomicU64::new(0) }; user_blob::REGISTERS],
         next: AtomicUsize::new(0),
     }
 }; MAX_CPUS];
@@ -100,6 +103,18 @@ impl Told {
             slot.store(word, Ordering::Relaxed);
         }
         self.kind.store(kind, Ordering::Relaxed);
+    }
+
+    fn note_registers(&self, found: [u64; user_blob::REGISTERS]) {
+        for (place, word) in self.registers.iter().zip(found) {
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Registers that held what the user had in its own.
+    pub fn tainted(&self) -> usize {
+        let is_tainted = |word: u64| word & !0xff == user_blob::TAINT;
+        self.registers.iter().filter(|word| is_tainted(word.load(Ordering::Relaxed))).count()
     }
 
     fn take(&self) -> Ended {
@@ -127,6 +142,9 @@ fn count_switch(data: &'static u64) -> &'static u64 {
 }
 
 pub fn syscall(number: u64, a0: u64, a1: u64) -> u64 {
+    if a0 == user_blob::TAINT_ARGUMENT {
+        told().note_registers(user_blob::registers());
+    }
     match Syscall::from_number(number) {
         Some(Syscall::CapEnter) => {
             told().argument.store(a0, Ordering::Relaxed);
@@ -163,10 +181,12 @@ fn end() -> ! {
 pub static TIMER_IN_KERNEL: AtomicU64 = AtomicU64::new(0);
 
 pub fn timer(frame: &TrapFrame) {
+    let found = user_blob::registers();
     if !frame.is_from_user() {
         TIMER_IN_KERNEL.fetch_add(1, Ordering::Relaxed);
         return;
     }
+    told().note_registers(found);
     told().kernel_flags.store(kernel_arch::cpu::flags(), Ordering::Relaxed);
     let next = match told().next.swap(0, Ordering::Relaxed) {
         0 => {

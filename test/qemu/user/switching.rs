@@ -78,6 +78,52 @@ pub fn flags_in_an_interrupt(t: &mut T<'_, Env>) -> Outcome {
     Ok(())
 }
 
+/// The same when the timer takes the CPU away.
+pub fn registers_in_an_interrupt(t: &mut T<'_, Env>) -> Outcome {
+    let slot = slot(0);
+    require_eq!(t, load_spin(slot, user_blob::TAINT, STACK), Ok(()));
+    let mut last = 0;
+    for _ in 0..3 {
+        require!(t, goes_on(slot, &mut last), "no progress at {last}");
+        check_eq!(t, told().tainted(), 0);
+    }
+    check_eq!(t, stop(slot), Ended::Exit(9));
+    check_eq!(t, slot.get(page::WRONG), 0);
+    check!(t, slot.unload().is_ok());
+    Ok(())
+}
+
+/// A CPU forgets its predictions when it goes from one address space to another, however often it is idle in
+/// between, and not when it comes back to the same; a space that is made anew is another.
+pub fn predictions(t: &mut T<'_, Env>) -> Outcome {
+    let count = || cpu::this().speculation().barriers;
+    let one = u64::from(t.env.speculation.has_barrier);
+    let (a, b) = (slot(0), slot(1));
+    require_eq!(t, load_spin(a, 1 << 8, STACK), Ok(()));
+    require_eq!(t, load_spin(b, 1 << 9, STACK), Ok(()));
+    for (what, slot, expected) in [
+        ("a first", a, one),
+        ("a again", a, 0),
+        ("b", b, one),
+        ("b again", b, 0),
+        ("back to a", a, one),
+        ("back to b", b, one),
+    ] {
+        let before = count();
+        require_eq!(t, slot.run_for_a_slice(), Ended::TimeUp);
+        check_eq!(t, (what, count() - before), (what, expected));
+    }
+    check_eq!(t, (stop(a), stop(b)), (Ended::Exit(9), Ended::Exit(9)));
+    check!(t, a.unload().is_ok() && b.unload().is_ok());
+    let before = count();
+    require_eq!(t, load_spin(b, 1 << 9, STACK), Ok(()));
+    require_eq!(t, b.run_for_a_slice(), Ended::TimeUp);
+    check_eq!(t, ("b made anew", count() - before), ("b made anew", one));
+    check_eq!(t, stop(b), Ended::Exit(9));
+    check!(t, b.unload().is_ok());
+    Ok(())
+}
+
 /// Slices in which each thread has made progress.
 const ROUNDS: usize = 25;
 

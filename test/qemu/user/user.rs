@@ -28,6 +28,7 @@ const SUITE: Suite<Env> = Suite::new(&[
     Test::new("user.syscalls", syscalls),
     Test::new("user.null-entry", null_entry),
     Test::new("user.flags-in-a-syscall", flags_in_a_syscall),
+    Test::new("user.registers-in-a-syscall", registers_in_a_syscall),
     Test::new("user.no-stack", no_stack),
     Test::new("user.segments", segments),
     Test::new("user.faults", faults::faults),
@@ -39,6 +40,8 @@ const SUITE: Suite<Env> = Suite::new(&[
     Test::new("user.timer-skips-later", timer::skips_later),
     Test::new("user.preemption", switching::preemption),
     Test::new("user.flags-in-an-interrupt", switching::flags_in_an_interrupt),
+    Test::new("user.registers-in-an-interrupt", switching::registers_in_an_interrupt),
+    Test::new("user.predictions", switching::predictions),
     Test::new("user.two-threads", switching::two_threads),
     Test::new("user.context-states", switching::context_states),
     Test::new("user.every-cpu", switching::every_cpu),
@@ -127,6 +130,13 @@ fn flags_in_a_syscall(t: &mut T<'_, Env>) -> Outcome {
     check_eq!(t, told().kernel_flags.load(Ordering::Relaxed) & HARMFUL_FLAGS, 0);
     // The user has them back: direction, nested task, alignment check, ID, and interrupts on.
     check_eq!(t, after & 0x244600, 0x244600);
+    Ok(())
+}
+
+/// Nothing of the user's registers is there for the kernel to find, and the user has them back.
+fn registers_in_a_syscall(t: &mut T<'_, Env>) -> Outcome {
+    check_eq!(t, whole(Program::Tainted, Setup::default(), |_| ()), Ok(Ended::Exit(14)));
+    check_eq!(t, told().tainted(), 0);
     Ok(())
 }
 

@@ -15,8 +15,8 @@ use kernel_ops::machine::{Defect, ProcessPart, Tables};
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
-use kernel_process::machine::{BadStart, Place, Start};
-use kernel_process::{Process, Records, end, join};
+use kernel_process::machine::{BadStart, Place, Start, Worker};
+use kernel_process::{Process, Records, drain, end, join};
 use schema_wire::Served;
 use smp_pending::Target;
 use smp_ring_testing::{CoroutineBody, CoroutineContext, CoroutineStack};
@@ -107,6 +107,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Err(BadStart::Entry)
     }
 
+    fn new_context(self) -> CoroutineContext {
+        CoroutineContext::new()
+    }
+
+    fn new_space(self) -> HostSpace<Ring> {
+        HostSpace::default()
+    }
+
     fn new_stack(self) -> Result<CoroutineStack, OutOfMemory> {
         CoroutineStack::new().ok_or(OutOfMemory)
     }
@@ -133,11 +141,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Box::new(move || self.live(place.thread, ring))
     }
 
-    fn reaper_start(self, thread: &'static Record<P>) -> CoroutineBody {
+    fn worker_start(self, thread: &'static Record<P>, worker: Worker) -> CoroutineBody {
         self.begin_reaper(thread.slot());
         Box::new(move || {
             self.arrive();
-            end::run_reaper(self, thread)
+            match worker {
+                Worker::Reaper => end::run_reaper(self, thread),
+                Worker::Drain => drain::run_drain(self, thread),
+            }
         })
     }
 
@@ -148,8 +159,22 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
 
     fn process_reaped(self, process: &'static Process<Self>) {
         self.check_reaped(process);
-        if !process.ops.vacate() {
+        if !self.0.records.vacate(process) {
             self.fail(Rule::Invariant, format!("the account of {process:?} is not zero"));
         }
     }
+
+    fn console_has_room(self) -> bool {
+        true
+    }
+
+    fn console_submit(self, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+
+    fn console_paint(self) -> bool {
+        false
+    }
+
+    fn console_look_after(self) {}
 }

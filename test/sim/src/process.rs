@@ -67,7 +67,7 @@ impl<P: Policy + 'static> Sim<P> {
     fn begin_process(self, number: u32) -> Option<&'static Process<Self>> {
         let serves = number.checked_sub(FIRST_SERVING).map(|service| service as usize);
         let calls = serves.map_or(0, |service| self.with(|w| w.offers[service].calls));
-        let room = self.0.records.threads().len() as u32;
+        let room = self.with(|w| w.threads.len() as u32);
         let profile = Profile {
             cap_slots: CAP_SLOTS,
             threads: room,
@@ -80,13 +80,16 @@ impl<P: Policy + 'static> Sim<P> {
             endpoint_queue_limit: calls,
             ..Profile::NONE
         };
-        let made = self.0.records.begin_process(NewProcess {
-            name: Name::new("simulated"),
-            profile,
-            weight: Weight::DEFAULT,
-            is_essential: false,
-            endpoints: serves.iter().count(),
-        });
+        let made = self.0.records.begin_process(
+            self,
+            NewProcess {
+                name: Name::new("simulated"),
+                profile,
+                weight: Weight::DEFAULT,
+                is_essential: false,
+                endpoints: serves.iter().count(),
+            },
+        );
         let (process, endpoints) = match made {
             Ok(made) => made,
             Err(BeginError::Records) => return None,

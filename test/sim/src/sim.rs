@@ -4,13 +4,15 @@ use crate::cpu::Left;
 use crate::event::Event;
 use crate::machine::World;
 use crate::{Config, Rule};
-use core_park::Waiter;
+use abi_sync::Room;
 use core_sched::{Charge, CpuId, CpuSet, Entity, Error};
 use core_sched_policy::Policy;
 use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
 use kernel_ops::machine::{CpuPart, Tables};
+use kernel_ops::outlets::Outputs;
 use kernel_ops::{deadlines, enter, expire};
-use kernel_process::{Process, Records, Thread, end, spawn};
+use kernel_process::machine::Worker;
+use kernel_process::{Records, Thread, end, spawn};
 use smp_ipi::{IdleSet, Requests};
 use smp_park::ParkTable;
 use smp_ring::Context as _;
@@ -19,7 +21,6 @@ use smp_rq::RunQueue;
 use smp_timer::Deadlines;
 use std::cell::RefCell;
 use std::convert::Infallible;
-use test_machine::HostSpace;
 
 /// A thread's record.
 pub(crate) type Record<P> = Thread<Sim<P>>;
@@ -52,8 +53,9 @@ pub(crate) fn id(cpu: usize) -> CpuId {
     CpuId::new(cpu).expect("a CPU of the machine")
 }
 
-fn leaked<T>(items: impl Iterator<Item = T>) -> &'static [T] {
-    items.collect::<Vec<T>>().leak()
+/// Places for so many items.
+fn places<T>(most: usize) -> Room<T> {
+    Room::of(Box::leak(Box::new_uninit_slice(most)))
 }
 
 impl<P: Policy + 'static> Sim<P> {
@@ -62,23 +64,26 @@ impl<P: Policy + 'static> Sim<P> {
         let queue = |cpu| RunQueue::ordered_by(id(cpu), policy(), 0);
         let own = |cpu| Own { deadlines: Deadlines::new(cpu as u16) };
         let room = room + 1;
-        let count = room as u32;
-        let waiters = leaked((0..room).map(|_| Waiter::new()));
         let parts = Parts {
             config,
             cpus: (0..config.cpus).map(|n| dispatch::Cpu::new(queue(n), own(n))).collect(),
             idle: IdleSet::new(),
             records: Records::new(),
-            tables: Tables { park: ParkTable::new(waiters, [config.seed, 1]), has_fast_path: true },
+            tables: Tables {
+                park: ParkTable::new(places(room), [config.seed, 1]),
+                has_fast_path: true,
+                outputs: Outputs::new(room + ENDING_PROCESSES).expect("memory for outputs"),
+            },
             world: RefCell::new(World::new(&config, room)),
         };
         let sim = Self(Box::leak(Box::new(parts)));
-        let thread = |slot| Thread::new(slot, count, id(0), CoroutineContext::new());
-        let process = |_| Process::new(HostSpace::default());
-        let threads = leaked((0..count).map(thread));
-        let processes = leaked((0..room + ENDING_PROCESSES).map(process));
-        assert!(sim.0.records.fill(threads, processes), "tables are filled once");
-        spawn::spawn_reaper(sim).expect("memory for a reaper");
+        let processes = places(room + ENDING_PROCESSES);
+        assert!(sim.0.records.set_rooms(places(room), processes), "tables get places once");
+        // All at once: what the simulator keeps of a thread is by the position of its record.
+        let records = &sim.0.records;
+        let made: Vec<_> = (0..room).filter_map(|_| records.take_thread(sim)).collect();
+        made.into_iter().rev().for_each(|thread| records.give_thread(thread));
+        spawn::spawn_worker(sim, Worker::Reaper).expect("memory for a reaper");
         sim
     }
 }

@@ -1,17 +1,16 @@
-//! The two ways a run ends: through the debug exit port, or halted for good.
+//! Ways a run ends: through the debug exit port, or halted for good. [`power`](crate::power) has the others.
 
 use crate::{console, port};
 use abi_report::{EXIT_PORT, Exit};
 use core::arch::asm;
 
-/// Ends the machine with a verdict, if it has a debug exit device; halts otherwise. What waits to be printed
-/// is printed first.
-pub fn debug_exit(verdict: Exit) -> ! {
+/// Ends the machine with a verdict, if it has a debug exit device; comes back otherwise. What waits to be
+/// printed is printed first.
+pub fn debug_exit(verdict: Exit) {
     console::flush();
     // SAFETY: the port belongs to QEMU's isa-debug-exit device, which ends the emulator; on a
     // machine without one the write goes nowhere.
     unsafe { port::write_u8(EXIT_PORT, verdict as u8) };
-    stop()
 }
 
 /// Ends the run with this CPU, after what waits to be printed.

@@ -8,6 +8,7 @@
 use crate::boot::{Handover, MemoryKind};
 use crate::irq::Override;
 use crate::paging;
+use crate::power::Power;
 use acpi::sdt::Signature;
 use acpi::sdt::fadt::Fadt;
 use acpi::sdt::hpet::HpetTable;
@@ -15,6 +16,7 @@ use acpi::sdt::madt::{Madt, MadtEntry};
 use acpi::sdt::mcfg::Mcfg;
 use core::pin::Pin;
 use core_address::PhysAddr;
+use core_firmware::power::{self, BadS5, NoPowerOff, PowerOff, Reset, SleepTypes};
 use core_firmware::{HEADER_BYTES, RSDP_BYTES, Unsound};
 
 /// A CPU's line in the interrupt table.
@@ -164,6 +166,34 @@ impl<'a> FirmwareTables<'a> {
             (&raw const (*bytes.as_ptr().cast::<Fadt>()).pm_timer_block).read_unaligned()
         };
         u16::try_from(port).ok().filter(|p| *p != 0)
+    }
+
+    /// The clock chip's register for the century, if the machine has one.
+    pub fn century_register(&self) -> Option<u8> {
+        power::century_register(self.table(Signature::FADT)?)
+    }
+
+    /// How the machine is switched off and reset.
+    pub fn power(&self) -> Power {
+        let fadt = self.table(Signature::FADT);
+        let off = fadt
+            .ok_or(NoPowerOff::NoTable)
+            .and_then(|fadt| PowerOff::of(fadt, self.sleep_types(fadt)));
+        Power { off, reset: fadt.and_then(Reset::of) }
+    }
+
+    /// `_S5` of the first table of byte code that has one: the DSDT, then the SSDTs.
+    fn sleep_types(&self, fadt: &[u8]) -> Result<SleepTypes, BadS5> {
+        let dsdt = power::dsdt_address(fadt).and_then(|at| table_at(self.handover, at).ok());
+        let ssdts = core_firmware::entries(self.root, self.is_wide)
+            .filter_map(|address| table_at(self.handover, address).ok())
+            .filter(|table| table.starts_with(b"SSDT"));
+        dsdt.filter(|table| table.starts_with(b"DSDT"))
+            .into_iter()
+            .chain(ssdts)
+            .map(power::sleep_types)
+            .find(|types| *types != Err(BadS5::Missing))
+            .unwrap_or(Err(BadS5::Missing))
     }
 
     /// The PCI configuration spaces.

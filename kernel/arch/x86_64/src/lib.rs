@@ -15,7 +15,7 @@
 //! * [`entropy`]: random bytes.
 //! * [`console`]: serial ports, screen, log.
 //! * [`firmware`]: ACPI tables.
-//! * [`stop`], [`exit`], [`unwind`]: how a run ends and what is reported then.
+//! * [`stop`], [`exit`], [`power`], [`unwind`]: how a run ends and what is reported then.
 #![no_std]
 #![feature(allow_internal_unsafe)]
 #![allow(internal_features, reason = "kernel_hooks! lets crates without unsafe define symbols")]
@@ -34,6 +34,7 @@ pub mod irq;
 pub mod mmio;
 pub mod paging;
 mod port;
+pub mod power;
 pub mod stop;
 mod syscall;
 mod take_once;

@@ -25,3 +25,27 @@ pub(crate) unsafe fn read_u8(port: u16) -> u8 {
     }
     value
 }
+
+/// Writes two bytes.
+///
+/// # Safety
+/// As for [`write_u8`].
+pub(crate) unsafe fn write_u16(port: u16, value: u16) {
+    // SAFETY: as above.
+    unsafe {
+        asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags))
+    }
+}
+
+/// Reads two bytes.
+///
+/// # Safety
+/// As for [`read_u8`].
+pub(crate) unsafe fn read_u16(port: u16) -> u16 {
+    let value: u16;
+    // SAFETY: as above.
+    unsafe {
+        asm!("in ax, dx", in("dx") port, out("ax") value, options(nomem, nostack, preserves_flags))
+    }
+    value
+}

@@ -12,7 +12,7 @@
 //! run with the user's stack or base are taken on stacks of their own that look at the base
 //! (`trap/entry.rs`).
 //!
-//! Decided in ADR 26.
+//! Decided in ADRs 26 and 260.
 
 use crate::cpu::{ENTRY_STACK_OFFSET, KERNEL_CODE, USER_CODE, USER_DATA, USER_STACK_OFFSET};
 use crate::hooks;
@@ -47,10 +47,18 @@ pub(crate) fn enable() {
     }
 }
 
-/// Offsets in the frame the entry pushes, lowest first: RBP, R10, R9, R8, RDX, RSI, RDI, RCX, R11, RSP.
-const FRAME_RCX: usize = 56;
+/// Where the frame the entry pushes has the return address. Lowest first: R15, R14, R13, R12, RBP, RBX, R10,
+/// R9, R8, RDX, RSI, RDI, RCX, R11, RSP.
+const FRAME_RCX: usize = 96;
 
-/// The entry. Ten words are pushed, so the stack is aligned for the call.
+/// Bits of an address's upper half word that are zero in the lower half.
+const NOT_LOWER_HALF: i32 = -(1 << (LOWER_HALF_BITS - 32));
+
+/// The entry. Fifteen words are pushed, so the stack is aligned for the call (`PerCpu::set_user_entry_stack`).
+///
+/// What user mode has in registers is pushed and cleared, so that no code of the kernel finds it there, were
+/// it only by a misprediction (ADR 260). RDI, RSI and RAX carry the arguments; RCX and R11 hold what SYSCALL
+/// put there.
 ///
 /// # Safety
 /// Reached by SYSCALL only.
@@ -69,15 +77,32 @@ unsafe extern "C" fn syscall_entry() {
         "push r8",
         "push r9",
         "push r10",
+        "push rbx",
         "push rbp",
-        // The chain of frame pointers ends here: what the user has in RBP is no frame.
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "xor r10d, r10d",
+        "xor ebx, ebx",
+        // The chain of frame pointers ends here, too: what the user has in RBP is no frame.
         "xor ebp, ebp",
+        "xor r12d, r12d",
+        "xor r13d, r13d",
+        "xor r14d, r14d",
+        "xor r15d, r15d",
         "mov rdx, rax",
         "call {syscall}",
-        "mov rcx, [rsp + {rcx}]",
-        "shr rcx, {lower_half_bits}",
+        "test dword ptr [rsp + {rcx} + 4], {not_lower_half}",
         "jnz 2f",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
         "pop rbp",
+        "pop rbx",
         "pop r10",
         "pop r9",
         "pop r8",
@@ -94,27 +119,27 @@ unsafe extern "C" fn syscall_entry() {
         "2:",
         "mov rdx, rsp",
         "push {user_data}",
-        "push qword ptr [rdx + 72]",
-        "push qword ptr [rdx + 64]",
+        "push qword ptr [rdx + 112]",
+        "push qword ptr [rdx + 104]",
         "push {user_code}",
-        "push qword ptr [rdx + 56]",
+        "push qword ptr [rdx + 96]",
         "push 0",
         "push {general_protection}",
         "push rax",
-        "push rbx",
-        "push qword ptr [rdx + 56]",
-        "push qword ptr [rdx + 32]",
-        "push qword ptr [rdx + 0]",
         "push qword ptr [rdx + 40]",
+        "push qword ptr [rdx + 96]",
+        "push qword ptr [rdx + 72]",
+        "push qword ptr [rdx + 32]",
+        "push qword ptr [rdx + 80]",
+        "push qword ptr [rdx + 88]",
+        "push qword ptr [rdx + 64]",
+        "push qword ptr [rdx + 56]",
         "push qword ptr [rdx + 48]",
+        "push qword ptr [rdx + 104]",
         "push qword ptr [rdx + 24]",
         "push qword ptr [rdx + 16]",
         "push qword ptr [rdx + 8]",
-        "push qword ptr [rdx + 64]",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
+        "push qword ptr [rdx + 0]",
         "mov rdi, rsp",
         "call {dispatch}",
         "ud2",
@@ -122,7 +147,7 @@ unsafe extern "C" fn syscall_entry() {
         entry_stack = const ENTRY_STACK_OFFSET,
         syscall = sym hooks::capos_syscall,
         rcx = const FRAME_RCX,
-        lower_half_bits = const LOWER_HALF_BITS,
+        not_lower_half = const NOT_LOWER_HALF,
         user_data = const USER_DATA,
         user_code = const USER_CODE,
         general_protection = const Vector::GENERAL_PROTECTION.0,

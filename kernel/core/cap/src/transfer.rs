@@ -216,6 +216,20 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
         }
     }
 
+    /// Fills the one slot of a promise; `None`, and the promise is taken back, if the process is ending or there
+    /// is not one slot.
+    pub fn fill(&mut self, reservation: Reservation, cap: Cap<O>) -> Option<CapSlot> {
+        match reservation.slots.first() {
+            Some(index) if reservation.count == 1 && self.room().is_ok() => {
+                Some(self.fill_reserved(*index, cap))
+            }
+            _ => {
+                self.abort(reservation);
+                None
+            }
+        }
+    }
+
     /// At the receiver: fills the promised slots.
     pub fn arrive(
         &mut self,

@@ -161,3 +161,47 @@ fn teardown_shows_each_capability_once_in_bounded_steps() {
     assert_eq!(table.used(), 0);
     assert_eq!(table.drain(3, |_| panic!("shown twice")), DrainVerdict::Done);
 }
+
+#[test]
+fn a_promised_slot_is_filled_once_and_not_after_the_close() {
+    let mut table = Held::new(vec![Slot::UNUSED; 4], 1).unwrap();
+    let promised = table.reserve(1).unwrap();
+    assert_eq!(table.insert(Cap::new(1)), Err(InsertError::Full));
+    let slot = table.fill(promised, Cap::new(7)).unwrap();
+    assert_eq!((table.get(slot).unwrap().object, table.used()), (7, 1));
+    assert_eq!(table.release(slot), Ok(Released(Cap::new(7))));
+    let promised = table.reserve(1).unwrap();
+    table.close();
+    assert_eq!(table.fill(promised, Cap::new(8)), None);
+    assert_eq!(table.used(), 0);
+    table.check_invariants().unwrap();
+}
+
+#[test]
+fn an_account_pays_for_each_slot_in_use() {
+    use core_ledger::{CapSlots, Ledger, Line, Profile};
+    let ledger = Ledger::new(&Profile { cap_slots: 2, ..Profile::NONE });
+    let used = || ledger.reading(Line::CapSlots).used;
+    let payer = ledger.reserve(CapSlots, 0).unwrap().commit();
+    let mut table = Table::paid_by(payer, vec![Slot::UNUSED; 8], 8).unwrap();
+    let first = table.insert(Cap::new(1)).unwrap();
+    let promised = table.reserve(1).unwrap();
+    assert_eq!(used(), 2);
+    assert_eq!(table.insert(Cap::new(2)), Err(InsertError::Full), "the account has two slots");
+    assert!(table.reserve(1).is_err());
+    assert_eq!((used(), table.used()), (2, 2), "what is refused is not charged");
+    table.abort(promised);
+    assert_eq!(used(), 1);
+    assert_eq!(table.release(first), Ok(Released(Cap::new(1))));
+    assert_eq!(used(), 0);
+    for object in 0..2 {
+        table.insert(Cap::new(object)).unwrap();
+    }
+    table.close();
+    assert_eq!(table.drain(8, |_| {}), DrainVerdict::Done);
+    assert_eq!(used(), 0);
+    table.check_invariants().unwrap();
+    drop(table);
+    ledger.close();
+    assert!(ledger.is_zero());
+}

@@ -140,6 +140,14 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         self.records.at(index).filter(|record| record.generation == generation)
     }
 
+    /// The token, or that of no record if its position is none: it comes from a program, and must not lead
+    /// outside the records even while the CPU guesses that it does not.
+    #[inline(always)]
+    fn confined(&self, token: ReplyToken) -> ReplyToken {
+        // Generation 0 is never given out.
+        ReplyToken::from_bits(token.to_bits() & self.records.mask(token.index()))
+    }
+
     /// Takes a record off the free list and begins its next generation.
     #[inline]
     pub(crate) fn allocate(
@@ -196,6 +204,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         token: ReplyToken,
         on: EndpointKey,
     ) -> Option<(C, RecvKey, FoundCaller<'_, S>)> {
+        let token = self.confined(token);
         let index = token.index();
         let record = self.records.at(index)?;
         let endpoint = self.endpoints.at_mut(on.index)?;
@@ -366,6 +375,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     /// copies before [`reply`](Self::reply), which alone decides.
     #[inline]
     pub fn caller_of(&self, token: ReplyToken) -> Result<Option<&C>, StaleToken> {
+        let token = self.confined(token);
         match self.record(token.index(), token.generation()).map(|record| &record.life) {
             Some(Life::Delivered { caller, .. }) => Ok(Some(caller)),
             Some(Life::Abandoned) => Ok(None),
@@ -397,6 +407,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
     /// A call is answered. Never blocks, whatever became of the caller.
     #[inline]
     pub fn reply(&mut self, token: ReplyToken) -> Result<ReplyVerdict<C>, StaleToken> {
+        let token = self.confined(token);
         let verdict = self.answer_of(token)?;
         self.leave_flight(token.index());
         self.free(token.index());
@@ -414,6 +425,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
         on: EndpointKey,
         receiver: R,
     ) -> Option<(C, Option<Donation>, RecvKey)> {
+        let token = self.confined(token);
         let index = token.index();
         let record = self.records.at_mut(index)?;
         let endpoint = self.endpoints.at_mut(on.index)?;
@@ -448,6 +460,7 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             let reply = ReplyVerdict::Complete { caller, donation };
             return Ok((reply, RecvVerdict::Waiting(key)));
         }
+        let token = self.confined(token);
         let verdict = self.answer_of(token).map_err(|_| ReplyThenRecvError::StaleToken)?;
         let index = token.index();
         let is_same = self.records.at(index).is_some_and(|record| record.endpoint == on);

@@ -22,11 +22,13 @@ pub struct Window {
 pub const DEVICES: Window = Window { start: 0xffff_fe00_0000_0000, bytes: ROOT_ENTRY_BYTES };
 /// Kernel stacks, each with an unmapped guard below it.
 pub const STACKS: Window = Window { start: 0xffff_fe80_0000_0000, bytes: ROOT_ENTRY_BYTES };
+/// Tables that grow, with frames behind what is used of them.
+pub const RECORDS: Window = Window { start: 0xffff_ff00_0000_0000, bytes: ROOT_ENTRY_BYTES };
 /// The kernel's image: the last 2 GiB, as its code model wants.
 pub const IMAGE: Window = Window { start: 0xffff_ffff_8000_0000, bytes: 0x8000_0000 };
 
 /// The root entries the kernel fills at boot, beside those of the direct map.
-pub const WINDOWS: [Window; 3] = [DEVICES, STACKS, IMAGE];
+pub const WINDOWS: [Window; 4] = [DEVICES, STACKS, RECORDS, IMAGE];
 
 impl Window {
     /// Whether an address lies inside.
@@ -59,6 +61,7 @@ mod tests {
         }
         assert_eq!(DEVICES.start % ROOT_ENTRY_BYTES, 0);
         assert_eq!(STACKS.start % ROOT_ENTRY_BYTES, 0);
+        assert_eq!(RECORDS.start % ROOT_ENTRY_BYTES, 0);
         assert!(IMAGE.contains(u64::MAX) && !IMAGE.contains(IMAGE.start - 1));
     }
 

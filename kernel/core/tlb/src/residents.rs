@@ -24,6 +24,11 @@ impl Resident {
         let bit = if cpu < CpuSet::MAX_CPUS { 1 << (cpu % WORD) } else { 0 };
         Self { is_high: cpu / WORD == 1, bit }
     }
+
+    /// Whether it is in the second word of a set.
+    pub const fn is_high(self) -> bool {
+        self.is_high
+    }
 }
 
 impl Residents {
@@ -51,6 +56,16 @@ impl Residents {
         // The CPU's half of the pair with the fence in `look`: said, fence, tables walked. A locked
         // instruction is that fence on the machine; the model's atomics are weaker.
         self.word(cpu).fetch_or(cpu.bit, Ordering::SeqCst);
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+    }
+
+    /// As [`enter`](Self::enter), for a CPU that is known not to be in the second word.
+    #[inline]
+    pub fn enter_low(&self, cpu: Resident) {
+        debug_assert!(!cpu.is_high, "a CPU of the second word");
+        let [low, _] = &self.0;
+        low.fetch_or(cpu.bit, Ordering::SeqCst);
         #[cfg(loom)]
         fence(Ordering::SeqCst);
     }

@@ -25,13 +25,12 @@ pub use detached::{Detached, MAX_PAGES};
 pub use enter::NewPages;
 pub use pinned::{Pinned, PinnedBlock, PinnedRing, Pinning};
 
-use crate::frames::OwnedFrames;
+use crate::frames::Run;
 use crate::tables::{self, Store};
 use crate::{OutOfMemory, time_page};
 use abi_types::place::USER_END;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
-use core_frames::Order;
 use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_paging::entry::Meaning;
 use core_paging::{Access, Caching, Entry, Level, MapError, Rights, TableStore, UnmapError};
@@ -263,8 +262,12 @@ impl AddressSpace {
             return Err(StillInUse::Absent);
         };
         let mut freed = Freed::default();
-        let mut budget = max_frames.max(1);
-        let is_done = free_below(*root, Level::L4, next, &mut freed, &mut budget);
+        let mut run = Run::default();
+        let mut budget = max_frames.max(1).saturating_mul(COST_OF_A_RUN);
+        let is_done = free_below(*root, Level::L4, next, &mut freed, &mut run, &mut budget);
+        // SAFETY: each was leaked to the space when it was mapped; no CPU uses the tables that led to it, and its
+        // entry was emptied (`free_below`).
+        unsafe { run.free() };
         // What was freed just now.
         let given_back = paid.split((freed.pages + freed.tables) as u32);
         debug_assert!(given_back.is_some(), "more frames were freed than were paid for");
@@ -284,8 +287,13 @@ impl Default for AddressSpace {
     }
 }
 
-/// Entries of tables that are looked at in about the time that freeing a frame takes.
-const ENTRIES_PER_FRAME: usize = 32;
+// What the parts of a step cost, each in fractions of what freeing a frame by itself does.
+/// A frame that does not follow the one before.
+const COST_OF_A_RUN: u64 = 8;
+/// A frame that does: its entry is emptied.
+const COST_IN_A_RUN: u64 = 2;
+/// Entries of tables that are looked at for one of these.
+const ENTRIES_PER_COST: usize = 4;
 
 /// Levels of tables.
 const LEVELS: usize = 4;
@@ -307,6 +315,7 @@ fn free_below(
     level: Level,
     next: &mut [usize; LEVELS],
     freed: &mut Freed,
+    run: &mut Run,
     budget: &mut u64,
 ) -> bool {
     let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
@@ -319,7 +328,7 @@ fn free_below(
         let from = next.get(at).copied().unwrap_or(0);
         let found = Store.next_used(table, from, entries);
         let seen = found.unwrap_or(entries).saturating_sub(from);
-        *budget = budget.saturating_sub((seen / ENTRIES_PER_FRAME) as u64);
+        *budget = budget.saturating_sub((seen / ENTRIES_PER_COST) as u64);
         let Some(index) = found else { break };
         if let Some(next) = next.get_mut(at) {
             *next = index;
@@ -330,16 +339,16 @@ fn free_below(
         let meaning = Store.read(table, index).meaning(level);
         match (meaning, level.below()) {
             (Meaning::Table(lower), Some(below)) => {
-                if !free_below(lower, below, next, freed, budget) {
+                if !free_below(lower, below, next, freed, run, budget) {
                     return false;
                 }
             }
             (Meaning::Page(frame, rights), _) if !rights.shared => {
-                *budget -= 1;
                 freed.pages += 1;
-                // SAFETY: leaked to this space when it was mapped; no CPU uses the tables that led
-                // to it, and the entry is emptied before anything else looks.
-                drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
+                // SAFETY: as in `destroy`; the entries of those before it are empty.
+                let follows = unsafe { run.add(frame) };
+                *budget =
+                    budget.saturating_sub(if follows { COST_IN_A_RUN } else { COST_OF_A_RUN });
             }
             _ => {}
         }
@@ -348,7 +357,7 @@ fn free_below(
     if let Some(next) = next.get_mut(at) {
         *next = 0;
     }
-    *budget = budget.saturating_sub(1);
+    *budget = budget.saturating_sub(COST_OF_A_RUN);
     freed.tables += 1;
     Store.free_table(table);
     true

@@ -87,17 +87,12 @@ impl Pinning {
         space.enter(virt, pages, rights, paid, frame_of)?;
         let total = block.count();
         let frame = block.leak();
-        free_frames(frame, pages..total);
+        if let Some(rest) = frame.checked_add(pages) {
+            // SAFETY: of the block that was just leaked, and mapped nowhere.
+            unsafe { frames::release_run(rest, total - pages) };
+        }
         space.pins.fetch_add(1, Ordering::Relaxed);
         Ok(Pinned::Done(PinnedBlock { space, frame, pages }))
-    }
-}
-
-/// Frees some frames of a block that was leaked; they are mapped nowhere.
-fn free_frames(first: Frame, which: core::ops::Range<u64>) {
-    for frame in which.filter_map(|n| first.checked_add(n)) {
-        // SAFETY: of a block that was just leaked, by the contract; a block may come back in parts.
-        drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
     }
 }
 

@@ -1,13 +1,13 @@
 //! Park against unpark, timeout and exit: no wake is lost, and a wait ends exactly once.
 use abi_sync::atomic::{AtomicU32, Ordering};
-use abi_sync::{Arc, thread};
-use core_park::{Key, Parked, Waiter, WaiterRef};
+use abi_sync::{Arc, Room, thread};
+use core_park::{Key, Parked, WaiterRef};
 use smp_park::ParkTable;
 
 const KEY: Key = Key::private(1, 64);
 
 struct World {
-    table: ParkTable<'static, 2>,
+    table: ParkTable<2>,
     /// The word user space waits on; relaxed, as user space may be.
     word: AtomicU32,
     completions: AtomicU32,
@@ -15,12 +15,9 @@ struct World {
 
 impl World {
     fn new() -> Arc<Self> {
-        let waiters: &'static [Waiter] = Box::leak(Box::new([Waiter::new(), Waiter::new()]));
-        Arc::new(Self {
-            table: ParkTable::new(waiters, [3, 5]),
-            word: AtomicU32::new(0),
-            completions: AtomicU32::new(0),
-        })
+        let table = ParkTable::new(Room::of(Box::leak(Box::new_uninit_slice(2))), [3, 5]);
+        assert!(table.reach(1) && !table.reach(2), "two, and no place for a third");
+        Arc::new(Self { table, word: AtomicU32::new(0), completions: AtomicU32::new(0) })
     }
 
     fn complete(&self) {

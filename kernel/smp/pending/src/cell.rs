@@ -36,6 +36,8 @@ pub enum Target {
     Read,
     /// A change of the address space that other CPUs have to hear of: it takes place whatever happens.
     Memory,
+    /// Room for output to the console.
+    Write,
 }
 
 /// What the timer beside a cell is for.
@@ -101,7 +103,8 @@ const SLEEP: u64 = 2;
 const JOIN: u64 = 3;
 const PARK: u64 = 4;
 const READ: u64 = 5;
-const MEMORY: u64 = 6;
+const WRITE: u64 = 6;
+const MEMORY: u64 = 7;
 const KIND_SHIFT: u32 = 24;
 
 const SLEEP_LIMIT: u64 = Limit::Sleep as u64;
@@ -251,6 +254,7 @@ impl Cell {
             Target::Park { ticket } => (PARK << KIND_SHIFT, u64::from(ticket)),
             Target::Read => (READ << KIND_SHIFT, 0),
             Target::Memory => (MEMORY << KIND_SHIFT, 0),
+            Target::Write => (WRITE << KIND_SHIFT, 0),
         };
         self.target.store(word, Relaxed);
         self.key.store(key, Relaxed);
@@ -268,6 +272,7 @@ impl Cell {
             JOIN => Target::Join { thread: key },
             PARK => Target::Park { ticket: key as u32 },
             READ => Target::Read,
+            WRITE => Target::Write,
             _ => Target::Memory,
         }
     }

@@ -37,7 +37,16 @@ pub struct Pinned<'t>(&'t Timer);
 impl Timers {
     /// So many timers, none of them armed.
     pub fn new(count: u32) -> Result<Self, OutOfMemory> {
-        Ok(Self(ManuallyDrop::new(try_collect((0..count).map(|_| Timer::new()))?)))
+        Self::new_with(count, |_| {})
+    }
+
+    /// The same; `before` is called before each is made, with its number, and may have a preemption point.
+    pub fn new_with(count: u32, before: impl Fn(u32)) -> Result<Self, OutOfMemory> {
+        let timers = (0..count).map(|number| {
+            before(number);
+            Timer::new()
+        });
+        Ok(Self(ManuallyDrop::new(try_collect(timers)?)))
     }
 
     /// Bytes of memory that so many take.

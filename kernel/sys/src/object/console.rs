@@ -1,16 +1,17 @@
-//! The console for programs: text out as the port takes it, input when somebody types.
+//! The console for programs: text out by way of the drain, input when somebody types.
 //!
-//! A write is taken in portions with preemption points between them. A read that finds nothing waits for the
-//! interrupt of a device ([`input_has_arrived`]).
+//! A read that finds nothing waits for the interrupt of a device ([`input_has_arrived`]); the drain waits for that of
+//! the port ([`room_has_come`]).
 
 use crate::kernel::{Calling, Kernel};
 use abi_ring::{INLINE_WORDS, Outcome};
 use abi_types::Status;
 use kernel_arch::console;
-use kernel_dispatch::preemption_point;
-use kernel_object::console::{Host, READ_BYTES};
+use kernel_object::console::{Host, READ_BYTES, send};
 use kernel_ops::complete::complete_words;
+use kernel_ops::output::Sent;
 use kernel_ops::party::Party;
+use kernel_process::drain;
 use schema::console::ReadResults;
 use schema_wire::Encode;
 use smp_lock::{LockClass, TicketLock};
@@ -24,21 +25,8 @@ static READER: TicketLock<Option<(Party, usize)>> = TicketLock::with_class(LockC
 pub struct Caller<'c, 'r>(pub &'c mut Calling<'r>);
 
 impl Host for Caller<'_, '_> {
-    fn send(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let taken = console::submit(rest);
-            rest = rest.get(taken..).unwrap_or_default();
-            // The port may be slower than the writer, who spends its own slices until it has caught up.
-            preemption_point(Kernel);
-            if self.0.caller.thread.state.is_killed() {
-                return;
-            }
-        }
-        // On a screen it shows at once, in the writer's own time.
-        while console::paint() {
-            preemption_point(Kernel);
-        }
+    fn send(&mut self, bytes: &[u8]) -> Sent {
+        send(self.0, bytes)
     }
 
     fn receive(&mut self, into: &mut [u8]) -> usize {
@@ -59,6 +47,11 @@ impl Host for Caller<'_, '_> {
         input_has_arrived();
         true
     }
+}
+
+/// Lets the drain go on: the port has sent enough. In its interrupt.
+pub fn room_has_come() {
+    drain::wake(Kernel);
 }
 
 /// Completes the read that waits with what was typed, if there is one and something was. In the interrupt of a
@@ -96,8 +89,9 @@ pub fn give_up(party: Party) -> bool {
 pub struct Records;
 
 impl Host for Records {
-    fn send(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) -> Sent {
         console::send_records(bytes);
+        Sent::Taken
     }
 
     fn receive(&mut self, _into: &mut [u8]) -> usize {

@@ -3,6 +3,7 @@
 use crate::system::cpus;
 use crate::under::clock;
 use crate::{image, shutdown};
+use abi_sync::mask_below;
 use kernel_object::system_info::Host;
 use schema::system_info::{CpuCounters, Machine};
 
@@ -29,7 +30,12 @@ impl Host for Counted {
     }
 
     fn cpu(&self, cpu: u32) -> Option<CpuCounters> {
-        let cpu = cpus().get(cpu as usize)?;
+        let (cpus, at) = (cpus(), cpu as usize);
+        if at >= cpus.len() {
+            return None;
+        }
+        // The program chose the number: it stays within the table even where the check is only guessed.
+        let cpu = cpus.get(at & mask_below(at, cpus.len()) as usize)?;
         let (counters, queue) = (&cpu.own.counters, &cpu.queue);
         let (_, idle_ns) = queue.lock().view().busy_and_idle_ns();
         Some(CpuCounters {

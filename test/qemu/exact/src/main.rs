@@ -7,10 +7,11 @@
 //! * [`lateness`]: how late each kind of deadline is. [`slots`]: what a process holds.
 //! * [`counters`]: what CPUs count. [`revoked`]: facets, before and after their revocation. [`dead`]: what the dead leave behind.
 //! * [`registers`]: vector registers there and back. [`cpus`]: idle CPUs, and a kill on another one.
-//! * [`peer`]: what the other processes of the manifest do.
+//! * [`accounts`]: how long the end of a process takes. [`peer`]: what the other processes of the manifest do.
 #![no_std]
 #![no_main]
 
+mod accounts;
 mod counters;
 mod cpus;
 mod dead;
@@ -53,6 +54,10 @@ const SUITE: Suite<Program> = Suite::new(&[
     Test::new("exact.kill_interrupts", cpus::kill_interrupts),
 ]);
 
+/// Of a boot of its own, which logs nothing: what a person is told of an end takes longer than the end.
+const ENDS: Suite<Program> =
+    Suite::new(&[Test::new("exact.end_of_a_process", accounts::end_of_a_process)]);
+
 fn main(env: &'static Env) -> Result<(), Error> {
     if let Ok(requests) = env.cap("peer", schema::endpoint::INTERFACE_ID) {
         return peer::serve(env, requests);
@@ -63,9 +68,13 @@ fn main(env: &'static Env) -> Result<(), Error> {
     if let Ok(requests) = env.cap("secret", schema::endpoint::INTERFACE_ID) {
         return peer::keep_a_secret(env, requests);
     }
+    if let Ok(requests) = env.cap("crowd", schema::endpoint::INTERFACE_ID) {
+        return peer::gather(env, requests);
+    }
     if let Ok(requests) = env.cap("spinner", schema::endpoint::INTERFACE_ID) {
         return peer::spin(env, requests);
     }
     let mut program = Program::new(env, &SIBLINGS)?;
-    test_user::run_with(env, &SUITE, &mut program)
+    let is_about_ends = env.caps.named("ends").is_some();
+    test_user::run_with(env, if is_about_ends { &ENDS } else { &SUITE }, &mut program)
 }

@@ -5,7 +5,7 @@ use capos_rt::io::status_of;
 use capos_rt::{Env, Error, exit, now_ns};
 use core::sync::atomic::{AtomicU32, Ordering};
 use schema::endpoint;
-use test_bare::program::{nameless_slots, work};
+use test_bare::program::{Sibling, nameless_slots, work};
 use test_bare::raw::{By, Child, Run};
 
 use crate::SIBLINGS;
@@ -106,6 +106,27 @@ fn fill_own_ring(child: &Child) -> i64 {
     loop {
         let _ = capos_rt::syscall::cap_enter(1, abi_types::NEVER);
     }
+}
+
+/// Threads of the largest process, its first among them.
+pub const CROWD: usize = 16;
+
+static GATHERED: [Sibling; CROWD - 1] = [const { Sibling::new() }; CROWD - 1];
+
+/// Makes threads that wait for ever at the first echo, as many as its profile allows, and ends when it is told to.
+pub fn gather(env: &'static Env, requests: CapSlot) -> Result<(), Error> {
+    let by = By {
+        spawner: env.cap("spawner", schema::thread_spawner::INTERFACE_ID)?,
+        control: env.cap("control", schema::thread_control::INTERFACE_ID)?,
+    };
+    receive(env, requests, |method, _| {
+        if method == END {
+            exit(0);
+        }
+        let run = || Run { main: wait_for_ever, argument: 0, fs_base: 0 };
+        let made = GATHERED.iter().take_while(|sibling| sibling.start(&env.io, by, run()).is_ok());
+        [made.count() as u64, 0]
+    })
 }
 
 static MAY_END: AtomicU32 = AtomicU32::new(0);

@@ -61,6 +61,7 @@ static CONSOLE: TicketLock<Console> = TicketLock::with_class(
         by_interrupt: false,
         is_stolen: false,
         wants_room: false,
+        looked_at: 0,
     },
 );
 static RECORDS: TicketLock<Option<SerialPort>> = TicketLock::with_class(LockClass::Records, None);
@@ -82,6 +83,8 @@ pub struct Console {
     is_stolen: bool,
     /// Somebody could not submit everything.
     wants_room: bool,
+    /// How far the port was when somebody last looked after it.
+    looked_at: u64,
 }
 
 impl Console {
@@ -229,6 +232,13 @@ impl Console {
         self.has_wanted_room()
     }
 
+    /// Whether there is room for a portion of a program's text; if not, it is wanted.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.is_sent() || self.room() >= MOST_SUBMITTED;
+        self.wants_room |= !has_room;
+        has_room
+    }
+
     /// Whether half the ring is free and somebody waits for that; it is told once.
     fn has_wanted_room(&mut self) -> bool {
         let has_room = self.wants_room && self.room() >= RING_BYTES / 2;
@@ -373,13 +383,29 @@ pub fn print_bytes(bytes: &[u8]) {
     written(|console| console.put_bytes(bytes));
 }
 
+/// Whether [`submit`] would take something. If not, [`on_room`]'s function is called when it would again.
+pub fn has_room() -> bool {
+    CONSOLE.lock().has_room()
+}
+
+/// Looks after a port that has made no room for long: one that takes bytes is given some, in case it did not
+/// interrupt, and one that has taken none since the last look is given up, with what waits for it.
+pub fn look_after() {
+    let mut console = CONSOLE.lock();
+    let at = console.drain.at();
+    if !console.fill_port() && at == console.looked_at {
+        console.give_up();
+    }
+    console.looked_at = at;
+    console.ask_for_more();
+}
+
 /// Takes of a program's bytes at most [`MAX_SUBMIT`] and some lines, if there is room for them, and waits for
 /// nothing; how many it took. If none, [`on_room`]'s function is called when it is worth trying again. What shows on
 /// the screen is painted by [`paint`].
 pub fn submit(bytes: &[u8]) -> usize {
     let mut console = CONSOLE.lock();
-    if !console.is_sent() && console.room() < MOST_SUBMITTED {
-        console.wants_room = true;
+    if !console.has_room() {
         return 0;
     }
     let length = core_console::portion(bytes, MAX_SUBMIT, MAX_LINES);

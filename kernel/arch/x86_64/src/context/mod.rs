@@ -37,7 +37,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 pub struct Context {
     /// Where the registers were pushed, while saved. First: the switch finds it by the address.
     stack_pointer: UnsafeCell<u64>,
-    /// Top of the stack that entries from user mode start on.
+    /// Top of the stack that entries from user mode start on, see `PerCpu::set_user_entry_stack`.
     entry_stack: UnsafeCell<u64>,
     /// The FPU area; 0 for an idle context, which has none.
     fpu: UnsafeCell<u64>,
@@ -140,7 +140,7 @@ impl Context {
         unsafe {
             fpu::init_area(area as *mut u8);
             *self.fpu.get() = area;
-            *self.entry_stack.get() = area;
+            *self.entry_stack.get() = area - 8;
             *self.stack_pointer.get() = start::push(area, start);
         }
         self.fs_base.store(start.fs_base(), Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl Context {
         unsafe {
             fpu::init_area(area as *mut u8);
             *self.fpu.get() = area;
-            *self.entry_stack.get() = area;
+            *self.entry_stack.get() = area - 8;
             *self.stack_pointer.get() = start::push_kernel(area, start);
         }
         self.fs_base.store(0, Ordering::Relaxed);

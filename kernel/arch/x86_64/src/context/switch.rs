@@ -143,7 +143,7 @@ unsafe fn change_space(cpu: &'static PerCpu, next: &Context) {
     // tables, which stay.
     unsafe {
         match to.as_ref() {
-            Some(to) => Space::enter(to, cpu.resident),
+            Some(to) => Space::enter(to, cpu),
             None => paging::load_kernel_tables(),
         }
         if let Some(from) = from.as_ref() {

@@ -5,6 +5,7 @@ mod descriptors;
 mod features;
 mod job;
 mod percpu;
+pub mod speculation;
 mod start;
 
 pub(crate) use control::SMAP_ON;

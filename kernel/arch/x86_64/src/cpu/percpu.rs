@@ -7,9 +7,10 @@
 use super::control::ControlBits;
 use super::descriptors::{self, Descriptors};
 use super::features::Features;
+use super::speculation::Predictions;
 use crate::context::Context;
 use crate::entropy::OwnGenerator;
-use crate::paging::{Resident, Space};
+use crate::paging::{Resident, Space, entry_way_of};
 use crate::time::OneShotTimer;
 use crate::trap::{Fault, TrapFrame};
 use core::arch::asm;
@@ -63,10 +64,14 @@ pub struct PerCpu {
     pub(crate) space: AtomicPtr<Space>,
     /// Its place in the resident sets of address spaces.
     pub(crate) resident: Resident,
+    /// Whether a change of address space takes more than that. Zero on most CPUs; see `paging::Space`.
+    pub(crate) entry_way: AtomicU8,
     /// Top of the stack the CPU was started on, which is its idle context's.
     pub(crate) stack_top: AtomicU64,
     /// The one-shot timer.
     pub(crate) timer: OneShotTimer,
+    /// Whose branches the CPU has learned.
+    pub(crate) predictions: Predictions,
     /// Random bytes.
     pub(crate) random: OwnGenerator,
     /// What the CPU runs when there is nothing to run: the stack it was started on.
@@ -111,8 +116,10 @@ impl PerCpu {
             current: AtomicPtr::new(core::ptr::null_mut()),
             space: AtomicPtr::new(core::ptr::null_mut()),
             resident: Resident::of(index as usize),
+            entry_way: AtomicU8::new(entry_way_of(Resident::of(index as usize))),
             stack_top: AtomicU64::new(stack_top),
             timer: OneShotTimer::new(),
+            predictions: Predictions::new(),
             random: OwnGenerator::new(),
             idle: Context::running(),
             recovery: AtomicU64::new(0),
@@ -201,7 +208,8 @@ impl PerCpu {
         &self.idle
     }
 
-    /// Sets the stack that syscalls and exceptions from user mode start on, on this CPU.
+    /// Sets the stack that syscalls and exceptions from user mode start on, on this CPU: 8 below a multiple
+    /// of 16, so that a syscall's fifteen words leave it aligned. Exceptions align it by themselves.
     #[inline]
     pub(crate) fn set_user_entry_stack(&self, top: u64) {
         self.entry_stack.store(top, Ordering::Relaxed);

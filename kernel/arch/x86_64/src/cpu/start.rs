@@ -3,6 +3,7 @@
 use super::control::{self, ControlBits};
 use super::features::{self, Features};
 use super::percpu::{CpuState, IstStacks, PerCpu, STACK_TOP_OFFSET};
+use super::speculation;
 use crate::paging::KERNEL_CR3;
 use crate::{apic, fpu, hooks, syscall};
 use core::arch::naked_asm;
@@ -46,7 +47,7 @@ pub unsafe fn finish_boot_cpu(stack_top: u64, stacks: IstStacks) -> &'static Per
     BOOT_CPU.stack_top.store(stack_top, core::sync::atomic::Ordering::Relaxed);
     // SAFETY: by the contract.
     unsafe { BOOT_CPU.set_interrupt_stacks(stacks) };
-    BOOT_CPU.set_user_entry_stack(stack_top);
+    BOOT_CPU.set_user_entry_stack(stack_top - 8);
     &BOOT_CPU
 }
 
@@ -56,6 +57,7 @@ fn set_up(cpu: &PerCpu) {
     control::enable(&features);
     fpu::enable(&features);
     syscall::enable();
+    speculation::apply_to(cpu);
     let place = features::topology_shifts().place(features::initial_apic_id());
     cpu.set_identity(features, ControlBits::read(), place);
     cpu.set_state(CpuState::Online);
@@ -117,7 +119,7 @@ pub(crate) unsafe extern "C" fn retired_cpu_entry(info: &MpInfo) -> ! {
 extern "C" fn other_cpu_main(cpu: &'static PerCpu) -> ! {
     // SAFETY: the block was made for this CPU and given to no other.
     unsafe { cpu.load() };
-    cpu.set_user_entry_stack(cpu.stack_top.load(core::sync::atomic::Ordering::Relaxed));
+    cpu.set_user_entry_stack(cpu.stack_top.load(Ordering::Relaxed) - 8);
     apic::enable_on_this_cpu();
     set_up(cpu);
     hooks::cpu(cpu)

@@ -7,6 +7,7 @@ mod space;
 
 pub(crate) use core_tlb::Resident;
 pub use space::{CpuSet, Flush, FlushPermit, MAX_CPUS, Space, TooManyFlushes, flush_if_requested};
+pub(crate) use space::{WAY_BARRIER, entry_way_of};
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};

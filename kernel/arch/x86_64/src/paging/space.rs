@@ -6,7 +6,7 @@
 //! asked to flush, and answer in their interrupt. What orders all this is `core_tlb`; here is what it does to
 //! the hardware.
 
-use crate::cpu;
+use crate::cpu::{self, PerCpu};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
@@ -29,11 +29,26 @@ const PAGES_ONE_BY_ONE: u64 = 16;
 /// The flushes that CPUs were asked for.
 static SHOOTDOWN: Shootdown<MAX_CPUS> = Shootdown::new(MAX_REQUESTS);
 
+/// Counts openings of address spaces. Zero is none.
+static OPENINGS: AtomicU64 = AtomicU64::new(0);
+
+/// A bit of a CPU's way into address spaces: its place in resident sets is in their second word.
+const WAY_HIGH: u8 = 1 << 0;
+/// Another: predictions learned in one address space are forgotten before the next.
+pub(crate) const WAY_BARRIER: u8 = 1 << 1;
+
+/// A CPU's way into address spaces, as far as its place in resident sets decides it.
+pub(crate) const fn entry_way_of(cpu: Resident) -> u8 {
+    if cpu.is_high() { WAY_HIGH } else { 0 }
+}
+
 /// A root of page tables that contexts run in.
 #[derive(Debug)]
 pub struct Space {
     /// What goes into CR3.
     cr3: AtomicU64,
+    /// Which opening of all there were this one is: no two have the same.
+    identity: AtomicU64,
     /// CPUs that have it loaded, or are about to.
     residents: Residents,
     /// Contexts made for it that have not been taken apart, or [`CLOSED`].
@@ -80,6 +95,7 @@ impl Space {
     pub const fn new() -> Self {
         Self {
             cr3: AtomicU64::new(0),
+            identity: AtomicU64::new(0),
             residents: Residents::new(),
             contexts: AtomicU32::new(CLOSED),
         }
@@ -91,6 +107,7 @@ impl Space {
     /// The tables have the kernel's half of the root and stay valid until [`Self::close`] succeeds.
     pub unsafe fn open(&self, root: Frame) {
         self.cr3.store(root.start().as_u64(), Ordering::Relaxed);
+        self.identity.store(OPENINGS.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         // Release, pairs with the acquire in `hold`.
         self.contexts.store(0, Ordering::Release);
     }
@@ -135,9 +152,29 @@ impl Space {
     /// # Safety
     /// It has tables, and a context made for it keeps them while they are loaded.
     #[inline]
-    pub(crate) unsafe fn enter(&self, cpu: Resident) {
-        self.residents.enter(cpu);
+    pub(crate) unsafe fn enter(&self, cpu: &PerCpu) {
+        // One test for what most CPUs have none of.
+        if cpu.entry_way.load(Ordering::Relaxed) != 0 {
+            // SAFETY: by the contract.
+            return unsafe { self.enter_otherwise(cpu) };
+        }
+        self.residents.enter_low(cpu.resident);
         // SAFETY: the kernel's half is the same in all tables, so everything in use stays.
+        unsafe { load(self.cr3.load(Ordering::Relaxed)) };
+    }
+
+    /// As [`Self::enter`], on a CPU of the second word or one that forgets predictions.
+    ///
+    /// # Safety
+    /// As for [`Self::enter`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn enter_otherwise(&self, cpu: &PerCpu) {
+        if cpu.entry_way.load(Ordering::Relaxed) & WAY_BARRIER != 0 {
+            cpu.predictions.belong_to(self.identity.load(Ordering::Relaxed));
+        }
+        self.residents.enter(cpu.resident);
+        // SAFETY: as in `enter`.
         unsafe { load(self.cr3.load(Ordering::Relaxed)) };
     }
 

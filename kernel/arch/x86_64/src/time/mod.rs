@@ -5,6 +5,7 @@ mod clock;
 mod hpet;
 mod oneshot;
 mod pit;
+pub mod rtc;
 #[cfg(checked)]
 pub mod skew;
 mod tsc;

@@ -142,7 +142,7 @@ pub unsafe fn run_user(entry: u64, stack: u64, flags: u64) -> Option<Fault> {
     let cpu = cpu::this();
     // SAFETY: the leaf leaves for user mode and comes back only through the fault.
     let fault = unsafe { guarded(leaf::enter_user, &raw const state as u64) }.err();
-    cpu.set_user_entry_stack(cpu.stack_top.load(Ordering::Relaxed));
+    cpu.set_user_entry_stack(cpu.stack_top.load(Ordering::Relaxed) - 8);
     fault
 }
 
@@ -300,7 +300,7 @@ mod leaf {
             "mov rbp, rsp",
             "push rdi",
             "sub rsp, 8",
-            "lea rdi, [rsp - 64]",
+            "lea rdi, [rsp - 72]",
             "call {set_stack}",
             "add rsp, 8",
             "pop rdi",

@@ -7,6 +7,7 @@
 
 use core::fmt;
 use core_sched_policy::PolicyKind;
+use core_speculation::{Mitigations, Words};
 
 /// The text, split when asked.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,8 @@ pub struct CommandLine<'a>(pub &'a str);
 pub struct Options {
     /// `exit=debug`: the kernel may end the machine through the debug exit port.
     pub exit_debug: bool,
+    /// `exit=…`: what becomes of the machine when the system has ended.
+    pub at_end: AtEnd,
     /// `log=…`: console text goes to the first serial port.
     pub log_serial: bool,
     /// `log=…`: console text goes to the screen.
@@ -37,6 +40,23 @@ pub struct Options {
     pub wants_pic: bool,
     /// `timer=pit`: the interval timer is the one-shot timer, and the boot CPU runs alone.
     pub wants_pit: bool,
+    /// `mitigations=off`: nothing is done against speculation, and no CPU refused for it.
+    pub mitigations: Mitigations,
+    /// `cpuid=…`: a checked image decides as on a CPU that answers so.
+    pub planted_cpu: Option<Words>,
+}
+
+/// What becomes of the machine when the system has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum AtEnd {
+    /// `exit=off`, `exit=debug` without such a port: it is switched off.
+    #[default]
+    PowerOff,
+    /// `exit=halt`: it stays on, with what was printed.
+    Halt,
+    /// `exit=reboot`: it is reset.
+    Reboot,
 }
 
 /// How the time-stamp counters of a checked image disagree: those of CPUs with an odd number are ahead
@@ -65,6 +85,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             exit_debug: false,
+            at_end: AtEnd::PowerOff,
             log_serial: true,
             log_screen: true,
             run_summary: false,
@@ -75,6 +96,8 @@ impl Default for Options {
             tsc_skew: None,
             wants_pic: false,
             wants_pit: false,
+            mitigations: Mitigations::Auto,
+            planted_cpu: None,
         }
     }
 }
@@ -133,8 +156,10 @@ impl<'a> CommandLine<'a> {
         let mut refuse = |key, value, expected| bad(BadWord { key, value, expected });
         match self.value("exit") {
             Some("debug") => options.exit_debug = true,
-            Some("halt") | None => {}
-            Some(other) => refuse("exit", other, "exit=debug or exit=halt"),
+            Some("halt") => options.at_end = AtEnd::Halt,
+            Some("reboot") => options.at_end = AtEnd::Reboot,
+            Some("off") | None => {}
+            Some(other) => refuse("exit", other, "exit=off, exit=halt, exit=reboot or exit=debug"),
         }
         match self.value("run") {
             Some("summary") => options.run_summary = true,
@@ -167,6 +192,19 @@ impl<'a> CommandLine<'a> {
             Some("pit") => options.wants_pit = true,
             Some("auto") | None => {}
             Some(other) => refuse("timer", other, "timer=auto or timer=pit"),
+        }
+        match self.value("mitigations") {
+            Some("off") => options.mitigations = Mitigations::Off,
+            Some("auto") | None => {}
+            Some(other) => refuse("mitigations", other, "mitigations=auto or mitigations=off"),
+        }
+        if let Some(words) = self.value("cpuid") {
+            match Words::parse(words) {
+                Ok(words) => options.planted_cpu = Some(words),
+                Err(_) => {
+                    refuse("cpuid", words, "cpuid= takes key:value parts, see docs/book/boot.md")
+                }
+            }
         }
         if let Some(count) = self.value("cpus") {
             match count.parse() {
@@ -232,6 +270,16 @@ mod tests {
     }
 
     #[test]
+    fn the_end_is_chosen_by_name() {
+        let at = |text| (options(text).0.exit_debug, options(text).0.at_end);
+        assert_eq!(at(""), (false, AtEnd::PowerOff));
+        assert_eq!(at("exit=debug"), (true, AtEnd::PowerOff));
+        assert_eq!(at("exit=halt"), (false, AtEnd::Halt));
+        assert_eq!(at("exit=debug exit=reboot"), (false, AtEnd::Reboot));
+        assert_eq!(at("exit=reboot exit=off"), (false, AtEnd::PowerOff));
+    }
+
+    #[test]
     fn the_scheduler_and_the_fast_path_are_chosen_by_name() {
         let at = |text| (options(text).0.fast_path, options(text).0.policy);
         assert_eq!(at(""), (true, PolicyKind::Wfq));
@@ -293,6 +341,21 @@ mod tests {
     }
 
     #[test]
+    fn mitigations_are_switched_off_by_name_and_a_cpu_is_planted_by_its_words() {
+        assert_eq!(options("mitigations=off").0.mitigations, Mitigations::Off);
+        assert_eq!(options("mitigations=off mitigations=auto").0.mitigations, Mitigations::Auto);
+        let planted = options("cpuid=vendor:GenuineIntel,signature:506e3").0.planted_cpu;
+        assert_eq!(
+            planted.map(|words| (words.vendor, words.signature)),
+            Some((*b"GenuineIntel", 0x506e3))
+        );
+        for wrong in ["mitigations=", "mitigations=none", "cpuid=", "cpuid=family:6"] {
+            let (parsed, bad) = options(wrong);
+            assert_eq!((parsed, bad.len()), (Options::default(), 1), "{wrong}");
+        }
+    }
+
+    #[test]
     fn logs_are_chosen_by_name() {
         let at = |text| (options(text).0.log_serial, options(text).0.log_screen);
         assert_eq!(at(""), (true, true));
@@ -308,7 +371,10 @@ mod tests {
             options("exit=now run=away log=serial,printer fastpath=2 sched=cfs section=x");
         assert_eq!(parsed, Options::default());
         assert_eq!(bad.len(), 6);
-        assert_eq!(bad[0], "exit=now is not understood; exit=debug or exit=halt");
+        assert_eq!(
+            bad[0],
+            "exit=now is not understood; exit=off, exit=halt, exit=reboot or exit=debug"
+        );
     }
 
     #[test]

@@ -60,6 +60,11 @@ impl Drain {
         space - left.len()
     }
 
+    /// How much of the log is sent.
+    pub const fn at(&self) -> u64 {
+        self.at
+    }
+
     /// Whether everything is sent.
     pub const fn is_done(&self, log: &LogRing<'_>) -> bool {
         self.at == log.end() && !self.owes_line_feed

@@ -5,6 +5,8 @@
 //! map says there is firmware memory where it lies. ACPI 6.5, 5.2.5 to 5.2.12.
 #![no_std]
 
+pub mod power;
+
 use core::fmt;
 
 /// Bytes of the header every table starts with.

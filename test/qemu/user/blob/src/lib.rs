@@ -100,10 +100,51 @@ programs! {
     NoStack = user_no_stack,
     /// Loads selectors into the data segment registers; exits with 13.
     Segments = user_segments,
+    /// Makes a syscall with [`TAINT`] in every register that carries no argument; exits with 14 if all are
+    /// as before.
+    Tainted = user_tainted,
 }
 
 /// First argument of the syscall after which [`Program::Syscalls`] checks all registers.
 pub const CLOBBER_ARGUMENT: u64 = 0x1111_1111_1111_1113;
+
+/// What [`Program::Tainted`] has in its registers, with a number of its own added in each.
+pub const TAINT: u64 = 0x7a17_0000_0000_0000;
+
+/// First argument of its syscall.
+pub const TAINT_ARGUMENT: u64 = 0x7a;
+
+/// Registers that [`registers`] looks at.
+pub const REGISTERS: usize = 14;
+
+/// What the registers hold that the kernel's entry code does not need, as far as the function that asks has
+/// not used them yet.
+#[inline(always)]
+pub fn registers() -> [u64; REGISTERS] {
+    let mut found = [0; REGISTERS];
+    // SAFETY: writes the array alone.
+    unsafe {
+        core::arch::asm!(
+            "mov [rax], rbx",
+            "mov [rax + 8], rbp",
+            "mov [rax + 16], rcx",
+            "mov [rax + 24], rdx",
+            "mov [rax + 32], rsi",
+            "mov [rax + 40], rdi",
+            "mov [rax + 48], r8",
+            "mov [rax + 56], r9",
+            "mov [rax + 64], r10",
+            "mov [rax + 72], r11",
+            "mov [rax + 80], r12",
+            "mov [rax + 88], r13",
+            "mov [rax + 96], r14",
+            "mov [rax + 104], r15",
+            in("rax") found.as_mut_ptr(),
+            options(nostack, preserves_flags),
+        );
+    }
+    found
+}
 
 /// `syscall`, to be put at the end of a page.
 pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -464,6 +505,58 @@ global_asm!(
     "syscall",
     "mov rsp, -8",
     "user_exit 12",
+    //
+    ".global user_tainted",
+    "user_tainted:",
+    "mov rax, 0x7a17000000000000",
+    "lea rbx, [rax + 1]",
+    "lea rbp, [rax + 2]",
+    "lea rdx, [rax + 3]",
+    "lea r8, [rax + 4]",
+    "lea r9, [rax + 5]",
+    "lea r10, [rax + 6]",
+    "lea r12, [rax + 7]",
+    "lea r13, [rax + 8]",
+    "lea r14, [rax + 9]",
+    "lea r15, [rax + 10]",
+    "mov edi, 0x7a",
+    "xor esi, esi",
+    "xor eax, eax",
+    "syscall",
+    "mov rax, 0x7a17000000000000",
+    "lea rcx, [rax + 1]",
+    "cmp rcx, rbx",
+    "jne 33f",
+    "lea rcx, [rax + 2]",
+    "cmp rcx, rbp",
+    "jne 33f",
+    "lea rcx, [rax + 3]",
+    "cmp rcx, rdx",
+    "jne 33f",
+    "lea rcx, [rax + 4]",
+    "cmp rcx, r8",
+    "jne 33f",
+    "lea rcx, [rax + 5]",
+    "cmp rcx, r9",
+    "jne 33f",
+    "lea rcx, [rax + 6]",
+    "cmp rcx, r10",
+    "jne 33f",
+    "lea rcx, [rax + 7]",
+    "cmp rcx, r12",
+    "jne 33f",
+    "lea rcx, [rax + 8]",
+    "cmp rcx, r13",
+    "jne 33f",
+    "lea rcx, [rax + 9]",
+    "cmp rcx, r14",
+    "jne 33f",
+    "lea rcx, [rax + 10]",
+    "cmp rcx, r15",
+    "jne 33f",
+    "user_exit 14",
+    "33:",
+    "ud2",
     //
     ".global user_segments",
     "user_segments:",
