@@ -14,9 +14,9 @@ pub type RegionList = Regions<PaidVec<Region>>;
 
 /// Regions a list has room for when the first is put in: a program's parts, its stack and a few more.
 const FIRST_REGIONS: usize = 14;
-/// Regions a process may have: a change moves those above it, which together fit a section of kernel code
-/// (`section`).
-pub const MAX_REGIONS: usize = 1022;
+/// Regions a process may have: making storage for so many fits a section of kernel code (`section`), and so does moving
+/// them there, or those above a change.
+pub const MAX_REGIONS: usize = 700;
 /// Places that a list keeps for a change.
 const SPARE: usize = 2;
 
@@ -48,10 +48,11 @@ impl AddressMap {
     }
 
     /// Changes the list, in storage that is long enough for it unless it has as many regions as may be. `change` is
-    /// called again if the list had to grow.
+    /// called again if the list had to grow; `pause` is a preemption point, before and after a longer list is used.
     pub fn change<T>(
         &self,
         ledger: &'static Ledger,
+        pause: impl Fn(),
         mut change: impl FnMut(&mut RegionList) -> Result<T, VmError>,
     ) -> Result<T, MapError> {
         loop {
@@ -62,14 +63,21 @@ impl AddressMap {
                     done => return done.map_err(MapError::Vm),
                 },
             };
-            self.grow(ledger, limit)?;
+            self.grow(ledger, limit, &pause)?;
+            pause();
         }
     }
 
     /// Makes the list longer than `limit`, if nobody else has.
-    fn grow(&self, ledger: &'static Ledger, limit: usize) -> Result<(), NoMemory> {
+    fn grow(
+        &self,
+        ledger: &'static Ledger,
+        limit: usize,
+        pause: &impl Fn(),
+    ) -> Result<(), NoMemory> {
         let longer = (2 * limit).clamp(FIRST_REGIONS, MAX_REGIONS) + SPARE;
         let storage = PaidVec::of(ledger, longer, |_| Region::UNUSED)?;
+        pause();
         let mut regions = self.regions.lock();
         let left = match regions.as_mut() {
             None => {
@@ -165,7 +173,7 @@ mod tests {
         let mut made = 0;
         let refused = loop {
             let range = pages(10 + 2 * made, 1);
-            match map.change(ledger, |regions| regions.reserve(range)) {
+            match map.change(ledger, || {}, |regions| regions.reserve(range)) {
                 Ok(()) => made += 1,
                 Err(refused) => break refused,
             }

@@ -168,16 +168,20 @@ enum Progress {
 /// Whether there is something to do now.
 fn can_go_on<M: Machine>(m: M) -> bool {
     let records = m.records();
-    records.remains.has_work() && (records.remains.has_dead() || records.changes.lock().is_ready())
+    let remains = &records.remains;
+    remains.has_work()
+        && (!remains.has_changes() || remains.has_dead() || records.changes.lock().is_ready())
 }
 
 /// Does one piece of the work.
 fn step<M: Machine>(m: M) -> Progress {
     let records = m.records();
-    let ready = records.changes.lock().take_ready();
-    if let Some(change) = ready {
-        memory::go_on(m, change);
-        return Progress::Made;
+    if records.remains.has_changes() {
+        let ready = records.changes.lock().take_ready();
+        if let Some(change) = ready {
+            memory::go_on(m, change);
+            return Progress::Made;
+        }
     }
     match records.thread(records.remains.first_thread()) {
         Some(thread) => take_thread_apart(m, thread),

@@ -201,8 +201,9 @@ pub fn map<M: Machine>(
     access: Access,
 ) -> Result<u64, NotNow> {
     let process = process_of(calling.caller.m, calling.caller.thread);
-    let range =
-        begin(process, place, pages, |regions, range| regions.map_own(range, access).map(|_| ()))?;
+    let range = begin(calling.caller.m, process, place, pages, |regions, range| {
+        regions.map_own(range, access).map(|_| ())
+    })?;
     enter(calling, process, range, |part| process.ops.space.map_new(part, access))
 }
 
@@ -212,9 +213,14 @@ pub fn unmap<M: Machine>(
     address: u64,
     pages: u64,
 ) -> Result<(), NotNow> {
-    let process = process_of(calling.caller.m, calling.caller.thread);
+    let m = calling.caller.m;
+    let process = process_of(m, calling.caller.thread);
     let range = PageRange::new(address, pages)?;
-    process.ops.map.change(&process.ops.ledger, |regions| regions.unmap(range, None))?;
+    process.ops.map.change(
+        &process.ops.ledger,
+        || preemption_point(m),
+        |regions| regions.unmap(range, None),
+    )?;
     take_out(calling, process, range, What::Unmap, None)
 }
 
@@ -225,9 +231,14 @@ pub fn protect<M: Machine>(
     pages: u64,
     access: Access,
 ) -> Result<(), NotNow> {
-    let process = process_of(calling.caller.m, calling.caller.thread);
+    let m = calling.caller.m;
+    let process = process_of(m, calling.caller.thread);
     let range = PageRange::new(address, pages)?;
-    process.ops.map.change(&process.ops.ledger, |regions| regions.protect(range, access, None))?;
+    process.ops.map.change(
+        &process.ops.ledger,
+        || preemption_point(m),
+        |regions| regions.protect(range, access, None),
+    )?;
     take_out(calling, process, range, What::Protect(access), None)
 }
 
@@ -238,7 +249,7 @@ pub fn reserve<M: Machine>(
     pages: u64,
 ) -> Result<u64, Refused> {
     let process = process_of(calling.caller.m, calling.caller.thread);
-    let range = begin(process, place, pages, RegionList::reserve)?;
+    let range = begin(calling.caller.m, process, place, pages, RegionList::reserve)?;
     Ok(range.address())
 }
 
@@ -258,6 +269,7 @@ pub fn region<M: Machine>(
 
 /// Finds the place and begins a change of it in the list.
 fn begin<M: Machine>(
+    m: M,
     process: &'static Process<M>,
     place: Place,
     pages: u64,
@@ -266,15 +278,23 @@ fn begin<M: Machine>(
     match place {
         Place::At(address) => {
             let range = PageRange::new(address, pages)?;
-            process.ops.map.change(&process.ops.ledger, |regions| change(regions, range))?;
+            process.ops.map.change(
+                &process.ops.ledger,
+                || preemption_point(m),
+                |regions| change(regions, range),
+            )?;
             Ok(range)
         }
         Place::From(hint) if !hint.is_multiple_of(PAGE_SIZE) => Err(RangeError::Misaligned.into()),
-        Place::From(hint) => Ok(process.ops.map.change(&process.ops.ledger, |regions| {
-            let range = regions.find_free(pages, hint)?;
-            change(regions, range)?;
-            Ok(range)
-        })?),
+        Place::From(hint) => Ok(process.ops.map.change(
+            &process.ops.ledger,
+            || preemption_point(m),
+            |regions| {
+                let range = regions.find_free(pages, hint)?;
+                change(regions, range)?;
+                Ok(range)
+            },
+        )?),
     }
 }
 
@@ -320,6 +340,7 @@ fn give_up<M: Machine>(
     why: Refused,
 ) -> Result<u64, NotNow> {
     process.ops.map.abandon(range, next);
+    preemption_point(calling.caller.m);
     let Some(entered) = part_of(range, range.first(), next - range.first()) else {
         return Err(why.into());
     };
@@ -470,7 +491,7 @@ fn finish<M: Machine>(m: M, change: &Change<M>) {
     let Change { process, party, .. } = *change;
     process.ops.map.settle(change.range);
     process.change_ended();
-    m.records().remains.end_job();
+    m.records().remains.change_ended();
     let Some(refused) = change.refused else {
         return complete(m, party, &Outcome::plain(Status::Ok));
     };

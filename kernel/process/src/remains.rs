@@ -31,8 +31,10 @@ pub struct Remains {
     lists: TicketLock<Lists>,
     /// The first of the dead, once nothing waits for it any more: the rest is the next step's.
     claimed: AtomicU32,
-    /// How many threads and processes are to be taken apart.
+    /// How many threads and processes are to be taken apart, and changes to be made.
     jobs: AtomicU32,
+    /// How many of them are changes of address spaces.
+    changes: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -81,6 +83,7 @@ impl Remains {
                 lists: TicketLock::with_class(LockClass::Reaper, lists),
                 claimed: AtomicU32::new(NONE),
                 jobs: AtomicU32::new(0),
+                changes: AtomicU32::new(0),
             }
         }
     }
@@ -219,10 +222,23 @@ impl Remains {
     ) -> bool {
         let mut changes = changes.lock();
         changes.push(change);
+        self.changes.fetch_add(1, Ordering::Relaxed);
         self.jobs.fetch_add(1, Ordering::Relaxed);
         // The waiter's half of the pair with the fence of the CPU that answers: added, fence, look whether it has.
         fence(Ordering::SeqCst);
         changes.is_ready()
+    }
+
+    /// A change is made.
+    pub(crate) fn change_ended(&self) {
+        self.changes.fetch_sub(1, Ordering::Relaxed);
+        self.end_job();
+    }
+
+    /// Whether changes wait.
+    #[inline]
+    pub(crate) fn has_changes(&self) -> bool {
+        self.changes.load(Ordering::Relaxed) != 0
     }
 
     /// Whether threads or processes are to be taken apart.

@@ -279,7 +279,7 @@ fn reserve_guards(process: &'static Process, guards: &Guards) -> Result<(), Spac
         process
             .ops
             .map
-            .change(&process.ops.ledger, |regions| regions.reserve(range))
+            .change(&process.ops.ledger, || {}, |regions| regions.reserve(range))
             .map_err(in_map)?;
     }
     Ok(())
@@ -302,10 +302,11 @@ fn map(
     access: Access,
 ) -> Result<(), SpaceError> {
     let range = PageRange::new(start, pages).map_err(|_| SpaceError::BadRange)?;
-    let begun = process
-        .ops
-        .map
-        .change(&process.ops.ledger, |regions| regions.map_own(range, access).map(|_| ()));
+    let begun = process.ops.map.change(
+        &process.ops.ledger,
+        || {},
+        |regions| regions.map_own(range, access).map(|_| ()),
+    );
     begun.map_err(in_map)?;
     let mut done = 0;
     while done < pages {

@@ -25,6 +25,9 @@ use crate::ring::Enter;
 /// Bytes of a page: lengths are multiples of it.
 pub const PAGE_BYTES: usize = 4096;
 
+/// Lies in the program: new pages are mapped after it, where there are page tables already.
+static HERE: u8 = 0;
+
 /// The authority over the process's address space.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
@@ -57,7 +60,8 @@ impl Memory {
         bytes: usize,
     ) -> Result<Pages, CallError> {
         let mut client = virtual_memory::Client::new(io.caller(), self.slot);
-        let mapped = client.map(0, bytes as u64, MemoryAccess::Write, false)?.mapped;
+        let hint = core::ptr::from_ref(&HERE).expose_provenance() & !(PAGE_BYTES - 1);
+        let mapped = client.map(hint as u64, bytes as u64, MemoryAccess::Write, false)?.mapped;
         let address = usize::try_from(mapped).map_err(|_| Status::BadAddress)?;
         Ok(Pages { address, bytes })
     }

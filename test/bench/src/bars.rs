@@ -33,6 +33,6 @@ pub const BARS: [Bar; 18] = [
     bar("enter_timeout", None, "call and answer, waited for with a time-out"),
     bar("yield_thread", Some(700), "YIELD to a thread of the process, each switch"),
     bar("yield_process", Some(700), "YIELD to another process, each switch"),
-    bar("map_touch_unmap", Some(4000), "VirtualMemory.map of a page, a write to it, unmap"),
+    bar("map_touch_unmap", None, "VirtualMemory.map of a page, a write to it, unmap"),
     bar("thread_create_join", None, "a thread's whole life, as its maker sees it"),
 ];

@@ -11,7 +11,6 @@ const manifest :Boot.Manifest = (processes = [
     (name = "timer", timer = void), (name = "park", parkSpace = void), (name = "console", console = void),
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void),
     (name = "own", endpoint = (name = "own-1")), (name = "self", client = (endpoint = "own-1", badge = 1)),
-    (name = "memory", virtualMemory = void),
     (name = "echo", client = (endpoint = "echo", badge = 66))]),
   (name = "pair", binary = "attacker.elf", profile = (threads = 2), grants = [
     (name = "orders", endpoint = (name = "pair")),

@@ -1,6 +1,6 @@
 //! Pages that come and go.
 
-use capos_rt::memory::{Memory, PAGE_BYTES};
+use capos_rt::memory::PAGE_BYTES;
 use core::sync::atomic::Ordering;
 use test_kit::{Outcome, T, require_eq};
 

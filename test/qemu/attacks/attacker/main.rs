@@ -1,17 +1,15 @@
 //! A process that tries to hurt others, in the way an observer tells it to.
 //!
-//! It has nothing that any program may not have: its own ring, threads, endpoint, timer, console and address space.
+//! It has nothing that any program may not have: its own ring, threads, endpoint, timer and console.
 //!
 //! * [`rings`]: the ring, its credits and cells. [`objects`]: threads, facets, sleeps, parks, messages.
 //! * [`mixed`]: several of these at once. [`open`]: attacks on what is known to be open.
-//! * [`pages`]: an address space that changes all the time.
 #![no_std]
 #![no_main]
 
 mod mixed;
 mod objects;
 mod open;
-mod pages;
 mod rings;
 
 use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
@@ -45,8 +43,6 @@ struct Attacker {
     echo: CapSlot,
     /// A facet of the observer's endpoint.
     observer: CapSlot,
-    /// Its address space.
-    memory: CapSlot,
 }
 
 /// What siblings use.
@@ -104,7 +100,6 @@ fn main(env: &'static Env) -> Result<(), Error> {
         to_self: named("self"),
         echo: named("echo"),
         observer: named("observer"),
-        memory: named("memory"),
     };
     let shared = [
         (&TIMER, attacker.timer),
@@ -166,7 +161,6 @@ fn carry_out(attacker: &Attacker, order: Order, until_ns: u64, word: u64) -> [u6
         Order::ReceiverEnds => open::receiver_ends,
         Order::Threads => return [1, open::threads(attacker)],
         Order::Queue => open::queue,
-        Order::Pages => pages::storm,
         Order::ComputeInASibling => {
             |attacker| attacker.with_siblings(1, |_| compute() as i64, || ())
         }

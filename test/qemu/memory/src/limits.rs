@@ -19,7 +19,7 @@ pub fn regions(t: &mut Run<'_>) -> Outcome {
         require!(t, made < 10_000, "there is no limit");
     };
     check!(t, is_exception(&refused, Overloaded, "regions"), "{:?}", refused);
-    check!(t, made > 900, "{made} regions");
+    check!(t, made > 600, "{made} regions");
     // With one more page two regions are one.
     for n in 0..made {
         require_ok!(t, t.env.memory().unmap(FAR + 2 * n * PAGE, PAGE));

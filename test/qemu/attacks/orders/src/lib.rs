@@ -56,13 +56,11 @@ pub enum Order {
     Queue,
     /// As `Compute`, in a sibling.
     ComputeInASibling,
-    /// Pages that come and go under the pointers of siblings' calls.
-    Pages,
 }
 
 impl Order {
     /// Every order, by number.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 25] = [
         Self::Compute,
         Self::Rings,
         Self::Cells,
@@ -88,7 +86,6 @@ impl Order {
         Self::Threads,
         Self::Queue,
         Self::ComputeInASibling,
-        Self::Pages,
     ];
 
     /// The order with that number.
