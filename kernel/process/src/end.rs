@@ -15,7 +15,7 @@ use crate::join::{self, recycle};
 use crate::machine::{Machine, process_of};
 use crate::memory;
 use crate::process::{Process, SpareRing};
-use crate::remains::Stage;
+use crate::remains::{Stage, ask_for_a_step};
 use crate::thread::Thread;
 use abi_sync::atomic::{Ordering, fence};
 use core_cap::DrainVerdict;
@@ -25,7 +25,6 @@ use kernel_ops::complete::complete_ended;
 use kernel_ops::machine::{Defect, Own};
 use kernel_ops::party::{Fit, Party};
 use kernel_ops::{cancel, deadlines, object};
-use smp_ipi::Requests;
 use smp_pending::Target;
 
 /// Threads killed between two preemption points: as many as fit a section of kernel code (`section`), each with
@@ -84,11 +83,6 @@ const FRAMES_PER_STEP: u64 = 10;
 #[inline]
 pub fn has_work<M: Machine>(m: M) -> bool {
     m.records().remains.has_work()
-}
-
-pub(crate) fn ask_for_a_step<M: Machine>(m: M) {
-    let here = Here::now(m);
-    dispatch::request(m, &here, here.id(), Requests::REAP);
 }
 
 /// Hands a thread over that is dead and off every stack.

@@ -3,13 +3,15 @@
 //! The lists are linked through the records; here are their ends, and how far the first process has got. And the
 //! changes of address spaces that wait until other CPUs have flushed, each in memory of its own.
 
-use crate::memory::Change;
+use crate::change::Change;
 use crate::process::Process;
 use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU32, Ordering, fence};
 use abi_sync::const_fn;
 use alloc::boxed::Box;
+use kernel_dispatch::{self as dispatch, Here};
 use kernel_ops::object::Objects;
+use smp_ipi::Requests;
 use smp_lock::{LockClass, TicketLock};
 
 /// How far a process has been taken apart.
@@ -246,6 +248,12 @@ impl Remains {
         let lists = self.lists.lock();
         lists.threads.first != NONE || lists.processes.first != NONE
     }
+}
+
+/// Asks for a step of the reaper.
+pub(crate) fn ask_for_a_step<M: Objects>(m: M) {
+    let here = Here::now(m);
+    dispatch::request(m, &here, here.id(), Requests::REAP);
 }
 
 impl Default for Remains {

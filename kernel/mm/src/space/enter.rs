@@ -1,4 +1,6 @@
 //! Pages come into a space: frames and tables are made before its lock is taken.
+//!
+//! Decided in ADR 268.
 
 use super::detached::{MAX_PAGES, MAX_TABLES};
 use super::{AddressSpace, InUse, SpaceError};
