@@ -55,7 +55,7 @@ pub fn fixed_places(t: &mut Run<'_>) -> Outcome {
     let beside = require_ok!(t, t.env.memory().map(FAR, PAGE, write, false)).mapped;
     check_eq!(t, beside, FAR + 2 * PAGE);
     let below = require_ok!(t, t.env.memory().map(USER_END, PAGE, write, false)).mapped;
-    check!(t, below < FAR && below >= PAGE, "{below:#x}");
+    check!(t, (PAGE..FAR).contains(&below), "{below:#x}");
     require_ok!(t, t.env.memory().unmap(below, PAGE));
     require_ok!(t, t.env.memory().unmap(FAR, 3 * PAGE));
     Ok(())
