@@ -105,5 +105,8 @@ struct Grant @0x938d3e2d907b331b {
     records @11 :Void;
     # A Console onto the second serial port, whose bytes a test harness reads. Nothing is ever
     # read from it.
+
+    virtualMemory @12 :Void;
+    # The process's own address space.
   }
 }

@@ -194,6 +194,14 @@ PROOFS = {
         "//kernel/core/vm:core_vm_cases",
         "//kernel/core/vm:core_vm_property",
         "//kernel/core/vm:core_vm_test",
+        "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_memory",
+        "//test/qemu/memory:memory_qemu_1d_checked",
+        "//test/qemu/memory:memory_qemu_1d_release",
+        "//test/qemu/memory:memory_qemu_2r_checked",
+        "//test/qemu/memory:memory_qemu_2r_release",
+        "//test/qemu/memory:memory_qemu_4r_checked",
+        "//test/qemu/memory:memory_qemu_4r_release",
     ],
     "C11": ["//kernel/core/vm:core_vm_cases"],
     "C12": [
@@ -492,6 +500,9 @@ PROOFS = {
     "M6": [
         "//kernel/core/tlb:core_tlb_exhaustive",
         "//kernel/core/tlb:core_tlb_return_to_user",
+        "//kernel/process:kernel_process_memory",
+        "//test/qemu/memory:memory_qemu_4r_checked",
+        "//test/qemu/memory:memory_qemu_4r_release",
     ],
     "M8": [
         "//test/sim:test_sim_fairness",
@@ -500,6 +511,9 @@ PROOFS = {
     "M9": [
         "//test/qemu/boot:protections_1d_checked",
         "//test/qemu/boot:protections_4r_release",
+        "//test/qemu/memory:memory_qemu_1d_checked",
+        "//test/qemu/memory:memory_qemu_4r_checked",
+        "//test/qemu/memory:memory_qemu_4r_release",
         "//kernel/core/machine/speculation:core_speculation_table",
         "//test/qemu/boot:speculation_as_cascade_lake_2r",
         "//test/qemu/boot:speculation_refused_skylake_1d",
@@ -701,9 +715,10 @@ PROOFS = {
         "//test/qemu/hostile:hostile_4r_release",
     ],
     "Q4": [
-        "//test/qemu/ipc:ipc_4r_checked",
+        "//kernel/process:kernel_process_memory",
         "//test/qemu/ipc:halfway_1d_checked",
         "//test/qemu/ipc:halfway_4r_checked",
+        "//test/qemu/ipc:ipc_4r_checked",
     ],
     "Q5": [
         "//test/sim:test_sim_seeds",

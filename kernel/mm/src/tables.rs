@@ -114,6 +114,9 @@ impl TableStore for Store {
         // may have cached that the entry above led here; callers of unmap flush before reuse.
         drop(unsafe { OwnedFrames::from_leaked(table, Order::FRAME) });
     }
+    fn is_unused(&self, table: Frame) -> bool {
+        self.next_used(table, 0, 512).is_none()
+    }
 }
 
 fn kind_for_direct_map(kind: MemoryKind) -> Kind {
@@ -245,7 +248,7 @@ pub(crate) unsafe fn unmap_kernel(virt: VirtAddr, pages: u64, each: impl FnMut(F
     let mut each = each;
     let root = ROOT.lock();
     if let Some(root) = *root {
-        let done = tree::unmap(&mut Store, root, virt, pages, |frame, _| each(frame));
+        let done = tree::unmap(&mut Store, root, virt, pages, |frame, _, _| each(frame));
         debug_assert!(done.is_ok(), "unmapped what was not mapped: {done:?}");
     }
     for page in 0..pages {

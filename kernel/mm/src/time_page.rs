@@ -4,17 +4,12 @@
 use crate::OutOfMemory;
 use crate::frames;
 use abi_types::TimePage;
-use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, PAGE_SIZE};
 use core_frames::Order;
 use kernel_arch::{paging, time};
 use smp_lock::{LockClass, TicketLock};
 
 static FRAME: TicketLock<Option<Frame>> = TicketLock::with_class(LockClass::TimePage, None);
-/// The number of the frame, or [`NOT_MADE`]: whoever frees a page asks, and need not wait for that.
-static NUMBER: AtomicU64 = AtomicU64::new(NOT_MADE);
-/// No frame's number.
-const NOT_MADE: u64 = u64::MAX;
 
 /// The frame, made and filled at the first call; fails without memory or without a clock.
 pub(crate) fn frame() -> Result<Frame, OutOfMemory> {
@@ -30,14 +25,7 @@ pub(crate) fn frame() -> Result<Frame, OutOfMemory> {
     unsafe { target.write(page) };
     let frame = block.leak();
     *slot = Some(frame);
-    // Before anything maps it: whoever finds it in a table has taken that table's lock since.
-    NUMBER.store(frame.number(), Ordering::Relaxed);
     Ok(frame)
-}
-
-/// Whether a frame is the time page's or the counter page's: it belongs to no address space.
-pub(crate) fn is(frame: Frame) -> bool {
-    NUMBER.load(Ordering::Relaxed) == frame.number() || counter_frame() == Some(frame)
 }
 
 /// The frame of the counter page, if the clock is read from it.

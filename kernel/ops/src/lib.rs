@@ -12,6 +12,7 @@
 //!
 //! * `machine.rs`: what a machine owes, and the parts of its records that operations reach.
 //!   `capability.rs`: what a slot holds. `service.rs`: what a process serves. `timers.rs`: the timers there are.
+//!   `map.rs`: what a process's pages are used for.
 //!   `paid.rs`: memory beside the charge for it.
 //! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
 //!   and what an operation comes to. `wait.rs`: the thread's own wait.
@@ -36,6 +37,7 @@ pub mod expire;
 pub mod fastpath;
 pub mod ipc;
 pub mod machine;
+pub mod map;
 pub mod message;
 pub mod object;
 pub mod outlets;

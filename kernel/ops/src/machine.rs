@@ -2,7 +2,9 @@
 //! of its records that operations reach.
 
 use crate::capability::{CapTable, Object, ProcessKey};
+use crate::map::AddressMap;
 use crate::outlets::Outputs;
+use crate::paid::NoMemory;
 use crate::party::Party;
 pub use crate::pending::Pending;
 use crate::service::Service;
@@ -14,6 +16,8 @@ use core_cap::{Cap, CapError};
 use core_fallible::OutOfMemory;
 use core_ledger::{Charge, KernelStackPages, Ledger, Pool, Profile, SleepWaiters};
 use core_thread::{ThreadKey, Want};
+use core_tlb::CpuSet;
+use core_vm::{Access, PageRange};
 use kernel_dispatch as dispatch;
 use smp_lock::{Guard, LockClass, TicketLock};
 use smp_park::ParkTable;
@@ -30,8 +34,7 @@ pub const MAX_COPY_BYTES: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotMapped;
 
-/// A process's memory, as operations reach it. Everything here is under the space's own lock, and nothing
-/// waits or switches.
+/// A process's memory, as operations reach it. Nothing here waits or switches.
 pub trait Space: Sync + 'static {
     /// Copies at most [`MAX_COPY_BYTES`] from user memory.
     fn copy_in(&self, to: &mut [u8], from: u64) -> Result<(), NotMapped>;
@@ -39,10 +42,34 @@ pub trait Space: Sync + 'static {
     fn copy_out(&self, to: u64, from: &[u8]) -> Result<(), NotMapped>;
     /// Whether the user may read so many bytes there.
     fn is_readable(&self, from: u64, bytes: u64) -> bool;
-    /// Reads an aligned word. Acquire, pairs with the release of the user who wrote it.
+    /// Reads an aligned word. Acquire, pairs with the release of the user who wrote it. Takes no lock for a
+    /// thread of the process that is on this CPU: a park bucket's is held meanwhile.
     fn load_u32(&self, address: u64) -> Result<u32, NotMapped>;
-    /// Whether [`load_u32`](Self::load_u32) could read there.
-    fn has_word(&self, address: u64) -> Result<(), NotMapped>;
+
+    /// What was taken out of the tables, until no CPU can reach it.
+    type Taken: Taken;
+
+    /// Maps pages of zeros, at most [`MAX_STEP_PAGES`], where nothing is mapped. By whom they are in transit for, as
+    /// the next two.
+    fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory>;
+    /// Unmaps at most [`MAX_STEP_PAGES`] pages, all of which are mapped; `None`, and nothing changes, if as many
+    /// flushes are under way as may be.
+    fn unmap(&self, range: PageRange) -> Option<Self::Taken>;
+    /// Changes the access of at most [`MAX_STEP_PAGES`] pages, all of which are mapped; `None` as for unmap.
+    fn protect(&self, range: PageRange, access: Access) -> Option<Self::Taken>;
+}
+
+/// Pages that are mapped, unmapped or protected in one step.
+pub const MAX_STEP_PAGES: u64 = 64;
+
+/// What was taken out of a process's tables, or narrowed there, and other CPUs may still remember.
+pub trait Taken: Sized + Send + 'static {
+    /// The CPUs that are to be interrupted (`Requests::TLB`), so that they forget it.
+    fn interrupt(&self) -> CpuSet;
+    /// Whether all of them have.
+    fn is_flushed(&self) -> bool;
+    /// Frees its memory if they have; else it comes back.
+    fn release(self) -> Result<(), Self>;
 }
 
 /// A bug that a test machine plants in the order of things, to see that it is found.
@@ -239,6 +266,8 @@ pub fn key_of<M: Machine>(thread: &'static M::Thread) -> ThreadKey {
 pub struct ProcessPart<M: Machine> {
     /// Its memory.
     pub space: M::Space,
+    /// What the pages of it are used for.
+    pub map: AddressMap,
     /// Its capabilities; `None` while there is no process.
     pub caps: TicketLock<Option<CapTable<M::Other>>>,
     /// Its endpoints; `None` if it serves nothing.
@@ -261,6 +290,7 @@ impl<M: Machine> ProcessPart<M> {
         ledger.close();
         Self {
             space,
+            map: AddressMap::new(),
             caps: TicketLock::with_class(LockClass::Table, None),
             service: TicketLock::with_class(LockClass::Endpoint, None),
             key: AtomicU64::new(0),

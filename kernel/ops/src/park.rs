@@ -103,9 +103,9 @@ pub fn unpark<M: Machine>(caller: &Caller<'_, M>, credit: Credit, request: Unpar
     let process = caller.ring.shared.process;
     let address = request.word_address();
     let mapped = check(process, request.space(), address)
-        .and_then(|()| process.space.has_word(address).map_err(|NotMapped| Status::BadAddress));
+        .and_then(|()| process.space.load_u32(address).map_err(|NotMapped| Status::BadAddress));
     let outcome = match mapped {
-        Ok(()) => {
+        Ok(_) => {
             let key = Key::private(process.identity(), address);
             let woken = match request.count() {
                 1 => wake_one(caller.m, key),

@@ -15,6 +15,12 @@ pub struct Party {
     pub room: Fit,
 }
 
+impl Party {
+    /// No thread's: the position of no record.
+    pub const NOBODY: Self =
+        Self { thread: ThreadKey { slot: u32::MAX, generation: 0 }, cell: 0, room: Fit::NONE };
+}
+
 /// What fits into the room of a pending operation: how many bytes, and whether a message that is
 /// inline at its sender goes there from ring to ring, with nothing else to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

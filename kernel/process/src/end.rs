@@ -8,14 +8,16 @@
 //!
 //! The order for a thread: its pending operations are claimed from whatever they wait for; what it was
 //! serving ends; its ring and stack are taken; its process lets go of it; its joiner completes. For a
-//! process: capabilities, calls, memory; then its output goes out, and the record is given back.
+//! process: capabilities, calls, memory; then its output goes out, and the record is given back. Changes of an address
+//! space that waited for other CPUs go on before either.
 
 use crate::join::{self, recycle};
 use crate::machine::{Machine, process_of};
+use crate::memory;
 use crate::process::{Process, SpareRing};
-use crate::remains::Stage;
+use crate::remains::{Stage, ask_for_a_step};
 use crate::thread::Thread;
-use abi_sync::atomic::Ordering;
+use abi_sync::atomic::{Ordering, fence};
 use core_cap::DrainVerdict;
 use core_thread::{ResumeVerdict, ThreadKey, WaitVerdict};
 use kernel_dispatch::{self as dispatch, Here, preemption_point};
@@ -23,7 +25,6 @@ use kernel_ops::complete::complete_ended;
 use kernel_ops::machine::{Defect, Own};
 use kernel_ops::party::{Fit, Party};
 use kernel_ops::{cancel, deadlines, object};
-use smp_ipi::Requests;
 use smp_pending::Target;
 
 /// Threads killed between two preemption points: as many as fit a section of kernel code (`section`), each with
@@ -74,6 +75,8 @@ pub fn exit_process<M: Machine>(m: M, thread: &'static Thread<M>, code: i64) -> 
 const OPERATIONS_PER_STEP: usize = 4;
 /// Capability slots or call records looked at in one step.
 const SLOTS_PER_STEP: u32 = 8;
+/// Regions forgotten in one step.
+const REGIONS_PER_STEP: usize = 16;
 /// Frames given back in one step.
 const FRAMES_PER_STEP: u64 = 10;
 
@@ -81,11 +84,6 @@ const FRAMES_PER_STEP: u64 = 10;
 #[inline]
 pub fn has_work<M: Machine>(m: M) -> bool {
     m.records().remains.has_work()
-}
-
-fn ask_for_a_step<M: Machine>(m: M) {
-    let here = Here::now(m);
-    dispatch::request(m, &here, here.id(), Requests::REAP);
 }
 
 /// Hands a thread over that is dead and off every stack.
@@ -129,8 +127,10 @@ pub fn wake_reaper<M: Machine>(m: M) {
 pub fn run_reaper<M: Machine>(m: M, me: &'static Thread<M>) -> ! {
     loop {
         while has_work(m) {
-            if step(m) == Progress::Blocked {
-                dispatch::yield_cpu(m, Here::now(m), me);
+            match step(m) {
+                Progress::Made => {}
+                Progress::Blocked => dispatch::yield_cpu(m, Here::now(m), me),
+                Progress::Waits => break,
             }
             preemption_point(m);
         }
@@ -138,8 +138,10 @@ pub fn run_reaper<M: Machine>(m: M, me: &'static Thread<M>) -> ! {
             Ok(WaitVerdict::AboutToWait(_)) => {}
             Ok(WaitVerdict::Die) | Err(_) => m.defect("the reaper was killed"),
         }
+        // The reaper's half of the pair with the fence of a CPU that answers a flush: announced, fence, look.
+        fence(Ordering::SeqCst);
         // After the announcement: who adds something now sees it.
-        if !has_work(m) {
+        if !can_go_on(m) {
             dispatch::block(m, me);
         } else if me.state.cancel_wait() != Ok(ResumeVerdict::Resume) {
             m.defect("the reaper was killed");
@@ -154,17 +156,31 @@ enum Progress {
     Made,
     /// Another CPU has to finish something first.
     Blocked,
+    /// Other CPUs have to flush first, and the last of them wakes the reaper.
+    Waits,
+}
+
+/// Whether there is something to do now.
+fn can_go_on<M: Machine>(m: M) -> bool {
+    let records = m.records();
+    let remains = &records.remains;
+    remains.has_work()
+        && (!remains.has_changes() || remains.has_dead() || records.changes.lock().is_ready())
 }
 
 /// Does one piece of the work.
 fn step<M: Machine>(m: M) -> Progress {
     let records = m.records();
+    if records.remains.has_changes() {
+        let ready = records.changes.lock().take_ready();
+        if let Some(change) = ready {
+            memory::go_on(m, change);
+            return Progress::Made;
+        }
+    }
     match records.thread(records.remains.first_thread()) {
         Some(thread) => take_thread_apart(m, thread),
-        None => {
-            continue_process(m);
-            Progress::Made
-        }
+        None => continue_process(m),
     }
 }
 
@@ -285,13 +301,15 @@ fn stop_serving<M: Machine>(
 }
 
 /// One piece of a process's end.
-fn continue_process<M: Machine>(m: M) {
+fn continue_process<M: Machine>(m: M) -> Progress {
     let remains = &m.records().remains;
     let (slot, stage) = remains.first_process();
-    let Some(process) = m.records().process(slot) else { return };
+    let Some(process) = m.records().process(slot) else { return Progress::Waits };
     let next = match stage {
         Stage::Capabilities => drain_capabilities(m, process),
         Stage::Calls => drain_calls(m, process),
+        // They have what was taken out of its tables.
+        Stage::Memory if process.has_changes() => return Progress::Blocked,
         Stage::Memory => free_memory(m, process),
         Stage::Record => {
             // Before the look: whoever sends the last of its output puts it into the list again.
@@ -299,10 +317,12 @@ fn continue_process<M: Machine>(m: M) {
             if m.tables().outputs.leave(process.slot()) {
                 m.process_reaped(process);
             }
-            return remains.end_job();
+            remains.end_job();
+            return Progress::Made;
         }
     };
     remains.set_stage(next);
+    Progress::Made
 }
 
 fn drain_capabilities<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
@@ -339,6 +359,9 @@ fn drain_calls<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
 
 fn free_memory<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
     if process.drop_a_ring() {
+        return Stage::Memory;
+    }
+    if !process.ops.map.drain(REGIONS_PER_STEP, |_| {}) {
         return Stage::Memory;
     }
     if m.free_memory(&process.ops.space, FRAMES_PER_STEP) { Stage::Record } else { Stage::Memory }

@@ -29,6 +29,8 @@ pub struct Process<M: Objects> {
     exit_code: AtomicU64,
     /// CPU time its threads ran, in ns.
     cpu_time_ns: AtomicU64,
+    /// Changes of its address space that wait for other CPUs.
+    changes: AtomicU32,
     /// The next to be taken apart.
     pub(crate) next: AtomicU32,
 }
@@ -194,8 +196,24 @@ impl<M: Objects> Process<M> {
             capset: AtomicU64::new(0),
             exit_code: AtomicU64::new(0),
             cpu_time_ns: AtomicU64::new(0),
+            changes: AtomicU32::new(0),
             next: AtomicU32::new(NONE),
         }
+    }
+
+    /// A change of its address space waits for other CPUs.
+    pub(crate) fn change_began(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One of them is over. By the reaper, as the question below.
+    pub(crate) fn change_ended(&self) {
+        self.changes.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether changes of its address space wait for other CPUs.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.changes.load(Ordering::Relaxed) != 0
     }
 
     /// Makes it a process without memory or threads; the endpoints it serves. By whoever took the free record.

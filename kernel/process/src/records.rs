@@ -5,7 +5,7 @@
 //! here is shared by plain references, and names are checked where they are used. Decided in ADR 251.
 
 use crate::process::Process;
-use crate::remains::Remains;
+use crate::remains::{Changes, Remains};
 use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU64, Ordering};
 use abi_sync::{AtomicRef, GrowSlice, Room, const_fn};
@@ -19,6 +19,8 @@ pub struct Records<M: Objects> {
     pub(crate) processes: GrowSlice<Process<M>>,
     /// What waits to be taken apart.
     pub remains: Remains,
+    /// Changes of address spaces that wait for other CPUs.
+    pub(crate) changes: TicketLock<Changes<M>>,
     /// The thread that takes it apart.
     pub(crate) reaper: AtomicRef<Thread<M>>,
     /// The thread that brings output to the console.
@@ -41,6 +43,7 @@ impl<M: Objects> Records<M> {
                 threads: GrowSlice::new(),
                 processes: GrowSlice::new(),
                 remains: Remains::new(),
+                changes: TicketLock::with_class(LockClass::Changes, Changes::new()),
                 reaper: AtomicRef::new(),
                 drain: AtomicRef::new(),
                 free: TicketLock::with_class(LockClass::Global, NONE),

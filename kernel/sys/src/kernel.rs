@@ -31,6 +31,8 @@ pub enum KernelObject {
     Records,
     /// The clock.
     Timer,
+    /// The address space of the process.
+    VirtualMemory,
     /// The machine's counters.
     SystemInfo,
     /// Threads of the process.

@@ -13,12 +13,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core_address::PAGE_SIZE;
 use core_cap::{Cap, Grant};
-use core_elf::{Image, Tls};
+use core_elf::{Guards, Image, Tls};
 use core_endpoint::EndpointKey;
 use core_ledger::{ChargeError, Frames};
 use core_manifest::{GrantKind, Manifest, Name};
 use core_paging::Access;
 use core_sched_policy::Weight;
+use core_vm::{PageRange, VmError};
 use kernel_arch::context::UserStart;
 use kernel_arch::log;
 use kernel_dispatch::preemption_point;
@@ -27,6 +28,7 @@ use kernel_mm::fallible::try_push;
 use kernel_mm::space::{MAX_PAGES, SpaceError};
 use kernel_object::thread_spawner::Refused;
 use kernel_ops::capability::FacetOf;
+use kernel_ops::map::MapError;
 use kernel_ops::paid::NoMemory;
 use kernel_process::machine::Worker;
 use kernel_process::process::SpawnError;
@@ -180,6 +182,7 @@ fn grant(
             GrantKind::ThreadSpawner => Ok(Object::Other(KernelObject::ThreadSpawner)),
             GrantKind::ThreadControl => Ok(Object::Other(KernelObject::ThreadControl)),
             GrantKind::ParkSpace => Ok(Object::ParkSpace),
+            GrantKind::VirtualMemory => Ok(Object::Other(KernelObject::VirtualMemory)),
             GrantKind::Endpoint { .. } => {
                 let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
                 Ok(Object::Endpoint(FacetOf { process: made.process.key(), endpoint }))
@@ -267,6 +270,7 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
             process.ops.space.fill(at, bytes).map_err(absent)?;
         }
     }
+    reserve_guards(process, image.guards()).map_err(wrong)?;
     process.members.lock().guards = image.guards().clone();
     map(process, STACK_TOP - STACK_PAGES * PAGE_SIZE, STACK_PAGES, Access::Write).map_err(wrong)?;
     process.ops.space.map_time_page().map_err(wrong)?;
@@ -278,18 +282,49 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
         .map_err(|_| Refusal::Memory(name, SpaceError::BadRange))
 }
 
+/// Keeps the pages of the guards, the first thread's among them, so that nothing is ever mapped there.
+fn reserve_guards(process: &'static Process, guards: &Guards) -> Result<(), SpaceError> {
+    for address in guards.addresses() {
+        let range = PageRange::new(address, 1).map_err(|_| SpaceError::BadRange)?;
+        process
+            .ops
+            .map
+            .change(&process.ops.ledger, || {}, |regions| regions.reserve(range))
+            .map_err(in_map)?;
+    }
+    Ok(())
+}
+
+fn in_map(error: MapError) -> SpaceError {
+    match error {
+        MapError::Memory(NoMemory::Account(error)) => SpaceError::Account(error),
+        MapError::Memory(NoMemory::Machine) | MapError::Vm(VmError::Full) => {
+            SpaceError::OutOfMemory
+        }
+        MapError::Vm(_) => SpaceError::Occupied,
+    }
+}
+
 fn map(
     process: &'static Process,
     start: u64,
     pages: u64,
     access: Access,
 ) -> Result<(), SpaceError> {
+    let range = PageRange::new(start, pages).map_err(|_| SpaceError::BadRange)?;
+    let begun = process.ops.map.change(
+        &process.ops.ledger,
+        || {},
+        |regions| regions.map_own(range, access).map(|_| ()),
+    );
+    begun.map_err(in_map)?;
     let mut done = 0;
     while done < pages {
         let part = (pages - done).min(MAX_PAGES);
         process.ops.space.map_new(start + done * PAGE_SIZE, part, access)?;
         done += part;
     }
+    process.ops.map.settle(range);
     Ok(())
 }
 

@@ -101,7 +101,11 @@ impl Machine for Kernel {
         apic::send_ipi(to.own.machine.apic_id());
     }
 
-    fn serve(self, here: &Here, _: Requests) {
+    fn serve(self, here: &Here, requests: Requests) {
+        // The interrupt has done it, but for a request that came after and found another one pending.
+        if requests.contains(Requests::TLB) {
+            kernel_arch::paging::flush_if_requested();
+        }
         if here.current().is_none() {
             here.own().machine.run_job();
         }
@@ -329,7 +333,8 @@ impl kernel_ops::Machine for Kernel {
             | Target::Recv { .. }
             | Target::Sleep
             | Target::Park { .. }
-            | Target::Write => system::defect("an operation of the rings waits for an object"),
+            | Target::Write
+            | Target::Memory => system::defect("an operation of the rings waits for an object"),
         }
     }
 }

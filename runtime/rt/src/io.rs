@@ -147,6 +147,14 @@ impl<M: Memory, K: Enter> Io<M, K> {
         let _ = self.inner.borrow_mut().ring.enter(0, 0);
     }
 
+    /// Asks for the end of an operation; its completion comes in any case, as cancelled or as done. `NotFound` if it
+    /// is done, or cannot be called off.
+    pub fn cancel(&self, pending: &Pending) -> Result<(), Status> {
+        let cancel = Sqe { opcode: Opcode::Cancel as u8, arg: pending.0, ..Sqe::default() };
+        let (status, _) = self.run_plain(cancel)?;
+        ok(status)
+    }
+
     /// Lets another thread run.
     pub fn yield_now(&self) -> Result<(), Status> {
         let sqe = Sqe { opcode: Opcode::Yield as u8, ..Sqe::default() };

@@ -24,7 +24,7 @@
 //! * [`io`]: operations under way, each with a name; completions are kept until asked for.
 //! * [`caller`]: typed clients' way to call and wait. [`serve`]: a service's loop.
 //! * [`capset`]: capabilities by name. [`time`]: the clock without a call.
-//! * [`out`]: text to the console.
+//! * [`out`]: text to the console. [`memory`]: pages beyond what the program declares.
 //! * [`thread`]: more threads, on stacks the program declares with [`stacks!`]. [`park`]: waiting on a word.
 //! * `start`, `syscall`, `panic`: the two entries into the program, the two into the kernel, and
 //!   the end nobody wanted; only in programs, not on the host.
@@ -48,6 +48,7 @@ pub mod caller;
 pub mod capset;
 mod error;
 pub mod io;
+pub mod memory;
 pub mod out;
 pub mod park;
 pub mod ring;

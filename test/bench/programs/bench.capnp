@@ -22,5 +22,6 @@ const manifest :Boot.Manifest = (processes = [
     (name = "timer", timer = void),
     (name = "park", parkSpace = void),
     (name = "spawner", threadSpawner = void),
-    (name = "control", threadControl = void)]),
+    (name = "control", threadControl = void),
+    (name = "memory", virtualMemory = void)]),
 ]);

@@ -9,6 +9,7 @@ use core_cap::Slot;
 use core_endpoint::Limits;
 use core_ledger::Line;
 use core_thread::State;
+use core_vm::Region;
 use kernel_ops::capability::Object;
 use kernel_ops::outlets::OUTPUT_BYTES;
 use kernel_ops::service::Service;
@@ -79,6 +80,7 @@ impl World {
         let (spare, room) = process.members.lock().spare_rings();
         bytes += room * Members::<Host>::BYTES_PER_SPARE_RING;
         bytes += spare * cells_bytes(profile.ring_entries * 2);
+        bytes += process.ops.map.places() * size_of::<Region>();
         if self.tables.outputs.is_open(process.slot()) {
             bytes += OUTPUT_BYTES;
         }

@@ -204,7 +204,10 @@ impl Machine for Host {
         to.own.is_interrupted.store(true, SeqCst);
     }
 
-    fn serve(self, _: &Here<Self>, _: Requests) {
+    fn serve(self, _: &Here<Self>, requests: Requests) {
+        if requests.contains(Requests::TLB) {
+            self.0.flushes.answer();
+        }
         end::wake_reaper(self);
     }
 
@@ -342,7 +345,7 @@ impl kernel_process::Machine for Host {
     }
 
     fn new_space(self) -> HostSpace {
-        HostSpace::default()
+        HostSpace::with_flushes(&self.0.flushes)
     }
 
     fn may_grow(self) -> bool {

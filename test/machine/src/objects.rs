@@ -22,6 +22,8 @@ pub enum HostObject {
     ThreadSpawner,
     /// The calling thread itself.
     ThreadControl,
+    /// The address space of the process.
+    VirtualMemory,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
 }
@@ -35,6 +37,7 @@ impl HostObject {
             Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
             Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
             Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
+            Self::VirtualMemory => schema::virtual_memory::INTERFACE_TAG,
         }
     }
 
@@ -101,6 +104,10 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
         Object::Other(HostObject::ThreadSpawner) => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);
             schema::thread_spawner::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::VirtualMemory) => {
+            let mut server = served::virtual_memory::VirtualMemory(calling);
+            schema::virtual_memory::dispatch(&mut server, method, params, results)
         }
         Object::Other(HostObject::ThreadControl) => {
             let mut host = Control(calling);

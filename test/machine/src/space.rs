@@ -2,9 +2,13 @@
 
 use abi_ring_testing::PlainMemory;
 use core_ledger::{Charge, ChargeError, Frames, Ledger};
-use kernel_ops::machine::{NotMapped, Space};
+use core_tlb::{CpuSet, Resident, Residents, Shootdown, Token};
+use core_vm::{Access, PageRange};
+use kernel_ops::machine::{NotMapped, Space, Taken};
+use kernel_ops::paid::NoMemory;
+use smp_ring_testing::cpu_here;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
 
@@ -15,11 +19,84 @@ pub struct HostSpace<R = &'static PlainMemory> {
     rings: Mutex<BTreeMap<u64, (R, u32)>>,
     /// Pays for pages and rings; `None` without a process.
     paid: Mutex<Option<Charge<'static, Frames>>>,
+    /// Pages that can still be mapped by the kernel.
+    left: Arc<Mutex<u64>>,
+    /// Pages that were taken out, and that other CPUs may remember.
+    leaving: Arc<Mutex<u32>>,
+    /// The machine's flushes; without any, no CPU remembers anything.
+    flushes: Option<&'static Flushes>,
 }
 
 impl<R> Default for HostSpace<R> {
     fn default() -> Self {
-        Self { pages: Mutex::default(), rings: Mutex::default(), paid: Mutex::default() }
+        Self {
+            pages: Mutex::default(),
+            rings: Mutex::default(),
+            paid: Mutex::default(),
+            left: Arc::new(Mutex::new(u64::MAX)),
+            leaving: Arc::default(),
+            flushes: None,
+        }
+    }
+}
+
+/// CPUs that can be told apart.
+const CPUS: usize = 8;
+
+/// The flushes of a machine whose CPUs all have every space loaded.
+pub struct Flushes {
+    shootdown: Shootdown<CPUS>,
+    residents: Residents,
+}
+
+impl Flushes {
+    /// Nothing asked, of so many CPUs.
+    pub fn new(cpus: usize) -> Self {
+        let residents = Residents::new();
+        (0..cpus).for_each(|cpu| residents.enter(Resident::of(cpu)));
+        Self { shootdown: Shootdown::new(64), residents }
+    }
+
+    /// This CPU forgets what it was asked to.
+    pub fn answer(&self) {
+        self.shootdown.drain(cpu_here(), || {});
+    }
+}
+
+/// Pages that were taken out.
+pub struct HostTaken {
+    flush: Option<(&'static Flushes, Token, CpuSet)>,
+    /// Pays for them.
+    paid: Option<Charge<'static, Frames>>,
+    /// Where they are counted until they are free.
+    leaving: Arc<Mutex<u32>>,
+    /// Where there is room for as many then.
+    left: Arc<Mutex<u64>>,
+}
+
+impl Taken for HostTaken {
+    fn interrupt(&self) -> CpuSet {
+        self.flush.as_ref().map_or(CpuSet::NONE, |(_, _, interrupt)| *interrupt)
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.flush.as_ref().is_none_or(|(flushes, token, _)| token.is_done(&flushes.shootdown))
+    }
+
+    fn release(self) -> Result<(), Self> {
+        let Self { flush, paid, leaving, left } = self;
+        if let Some((flushes, token, interrupt)) = flush
+            && let Err(token) = token.finish(&flushes.shootdown)
+        {
+            let flush = Some((flushes, token, interrupt));
+            return Err(Self { flush, paid, leaving, left });
+        }
+        let pages = paid.as_ref().map_or(0, Charge::count);
+        let mut left = left.lock().unwrap();
+        *left = left.saturating_add(pages.into());
+        *leaving.lock().unwrap() -= pages;
+        drop(paid);
+        Ok(())
     }
 }
 
@@ -29,6 +106,36 @@ struct Page {
 }
 
 impl<R: Copy + Send + 'static> HostSpace<R> {
+    /// Memory of a machine whose CPUs remember what was mapped.
+    pub fn with_flushes(flushes: &'static Flushes) -> Self {
+        Self { flushes: Some(flushes), ..Self::default() }
+    }
+
+    /// The kernel can map so many pages more.
+    pub fn leave(&self, pages: u64) {
+        *self.left.lock().unwrap() = pages;
+    }
+
+    /// Pages that are mapped.
+    pub fn mapped(&self) -> Vec<u64> {
+        self.pages.lock().unwrap().keys().copied().collect()
+    }
+
+    /// Asks the other CPUs to forget pages, of which so many are free then.
+    fn take_away(&self, pages: u32) -> Option<HostTaken> {
+        let flush = match self.flushes {
+            Some(flushes) => {
+                let permit = flushes.shootdown.begin().ok()?;
+                let posted = permit.post(&flushes.residents, cpu_here());
+                Some((flushes, posted.token, posted.interrupt))
+            }
+            None => None,
+        };
+        let paid = self.paid.lock().unwrap().as_mut().and_then(|paid| paid.split(pages));
+        *self.leaving.lock().unwrap() += pages;
+        Some(HostTaken { flush, paid, leaving: self.leaving.clone(), left: self.left.clone() })
+    }
+
     /// Makes it the memory of a process with that account.
     pub fn create(&self, ledger: &'static Ledger) {
         let paid = ledger.reserve(Frames, 0).expect("an open account").commit();
@@ -54,12 +161,17 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
     pub fn frames(&self) -> u32 {
         let rings = self.rings.lock().unwrap();
         self.pages.lock().unwrap().len() as u32
+            + *self.leaving.lock().unwrap()
             + rings.values().map(|(_, pages)| pages).sum::<u32>()
     }
 
     /// Maps pages of zeros, where none are.
     pub fn map(&self, start: u64, pages: u64, is_writable: bool) {
         self.pay(pages as u32).expect("frames enough");
+        self.put(start, pages, is_writable);
+    }
+
+    fn put(&self, start: u64, pages: u64, is_writable: bool) {
         let mut map = self.pages.lock().unwrap();
         for page in 0..pages {
             let bytes = vec![0; PAGE as usize].into_boxed_slice();
@@ -164,7 +276,33 @@ impl<R: Copy + Send + 'static> Space for HostSpace<R> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn has_word(&self, address: u64) -> Result<(), NotMapped> {
-        self.load_u32(address).map(|_| ())
+    type Taken = HostTaken;
+
+    fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory> {
+        let mut left = self.left.lock().unwrap();
+        let after = left.checked_sub(range.pages()).ok_or(NoMemory::Machine)?;
+        self.pay(range.pages() as u32)?;
+        *left = after;
+        drop(left);
+        self.put(range.address(), range.pages(), access == Access::Write);
+        Ok(())
+    }
+
+    fn unmap(&self, range: PageRange) -> Option<HostTaken> {
+        let taken = self.take_away(range.pages() as u32)?;
+        for page in range.first()..range.end() {
+            let gone = self.pages.lock().unwrap().remove(&page);
+            assert!(gone.is_some(), "{page:#x} is not mapped");
+        }
+        Some(taken)
+    }
+
+    fn protect(&self, range: PageRange, access: Access) -> Option<HostTaken> {
+        let taken = self.take_away(0)?;
+        for page in range.first()..range.end() {
+            let mut pages = self.pages.lock().unwrap();
+            pages.get_mut(&page).expect("mapped").is_writable = access == Access::Write;
+        }
+        Some(taken)
     }
 }

@@ -4,6 +4,7 @@ use crate::PLAIN;
 use crate::latch::Latch;
 use crate::machine::{Host, NOT_ARMED, Own, UserStart};
 use crate::objects::HostObject;
+use crate::space::Flushes;
 use crate::user::User;
 use abi_sync::Room;
 use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -154,6 +155,7 @@ pub struct World {
     pub(crate) records: Records<Host>,
     pub(crate) tables: Tables,
     pub(crate) clock: AtomicU64,
+    pub(crate) flushes: Flushes,
     pub(crate) console: Mutex<Paper>,
     bodies: Vec<Body>,
     caps: Mutex<Vec<(u32, &'static str, CapSlot)>>,
@@ -232,6 +234,7 @@ impl World {
                 outputs: Outputs::new(config.processes as usize).unwrap(),
             },
             clock: AtomicU64::new(1),
+            flushes: Flushes::new(config.cpus),
             console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),
             bodies,
             caps: Mutex::default(),

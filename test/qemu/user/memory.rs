@@ -122,8 +122,9 @@ pub fn unmap(t: &mut T<'_, Env>) -> Outcome {
     require_eq!(t, space.create(ledger), Ok(()));
     let before = frames::counts().free;
     require_eq!(t, space.map_new(PAGE, MAX_PAGES, Access::Write), Ok(()));
-    let flush = require_ok!(t, space.protect(PAGE, 2, Access::Read));
-    check!(t, flush.is_done(), "nobody has the space loaded");
+    let narrowed = require_ok!(t, space.protect(PAGE, 2, Access::Read));
+    check!(t, narrowed.is_flushed(), "nobody has the space loaded");
+    check_eq!(t, narrowed.release().ok(), Some(0));
     check_eq!(t, space.copy_out(PAGE, &[1]), Err(NotMapped));
     check_eq!(t, space.copy_out(PAGE + 2 * 4096, &[1]), Ok(()));
     let detached = require_ok!(t, space.unmap(PAGE, MAX_PAGES));
@@ -131,7 +132,7 @@ pub fn unmap(t: &mut T<'_, Env>) -> Outcome {
     check_eq!(t, detached.count() as u64, MAX_PAGES + 3);
     // Charged until they are free.
     check_eq!(t, u64::from(used(ledger)), MAX_PAGES + 4);
-    check!(t, detached.release().is_ok());
+    check_eq!(t, detached.release().ok(), Some(MAX_PAGES as usize + 3));
     check_eq!(t, used(ledger), 1);
     check_eq!(t, frames::counts().free, before);
     while !require_ok!(t, space.destroy(1)).is_done {}

@@ -194,7 +194,7 @@ pub fn context_states(t: &mut T<'_, Env>) -> Outcome {
     check!(t, context::switch_to(cpu::this().idle(), commit, &0).is_err(), "idle runs already");
     require_eq!(t, slot.run_for_a_slice(), Ended::TimeUp);
     check_eq!(t, context.state(), State::Saved);
-    check_eq!(t, slot.space.resident().0, 0);
+    check_eq!(t, slot.space.resident().bits(), 0);
     check_eq!(t, stop(slot), Ended::Exit(9));
     check_eq!(t, context.state(), State::Ended);
     check_eq!(t, slot.run(), Ended::Refused);

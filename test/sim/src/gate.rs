@@ -51,7 +51,7 @@ impl<P: Policy + 'static> Sim<P> {
         let space = self.must("finding a gate's memory", self.space_of(process).ok_or("none"));
         if space.load_u32(word) != Ok(before.round) {
             // The first of the process to come to a gate.
-            if space.has_word(word).is_err() {
+            if space.load_u32(word).is_err() {
                 space.map(WORDS, PAGES, true);
             }
             space.store_u32(word, before.round);

@@ -11,7 +11,7 @@
 //! * `syscall`: entry from user mode by instruction. [`fpu`]: the state of x87, SSE and AVX.
 //! * [`paging`]: the direct map, table access, switching page tables.
 //! * [`apic`], [`time`]: local APIC, counters and the clock.
-//! * [`irq`]: interrupts of devices.
+//! * [`user`]: reads of user memory in place. [`irq`]: interrupts of devices.
 //! * [`entropy`]: random bytes.
 //! * [`console`]: serial ports, screen, log.
 //! * [`firmware`]: ACPI tables.
@@ -41,3 +41,4 @@ mod take_once;
 pub mod time;
 pub mod trap;
 pub mod unwind;
+pub mod user;

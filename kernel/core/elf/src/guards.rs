@@ -75,6 +75,12 @@ impl Guards {
         inside.flat_map(|guards| (0..guards.count).map(|i| guards.start + i * guards.stride))
     }
 
+    /// The address of every guard page, the first thread's among them.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
+        let all = core::iter::once(&FIRST_STACK).chain(&self.0);
+        all.flat_map(|guards| (0..guards.count).map(|i| guards.start + i * guards.stride))
+    }
+
     /// How many pages are guards.
     pub(crate) fn pages(&self) -> u64 {
         self.0.iter().map(|guards| guards.count).sum()

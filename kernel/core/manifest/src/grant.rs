@@ -2,7 +2,10 @@
 
 use abi_types::InterfaceTag;
 use schema::manifest_capnp::grant;
-use schema::{console, endpoint, park_space, system_info, thread_control, thread_spawner, timer};
+use schema::{
+    console, endpoint, park_space, system_info, thread_control, thread_spawner, timer,
+    virtual_memory,
+};
 
 use crate::{Error, Name};
 
@@ -30,6 +33,8 @@ pub enum GrantKind<'m> {
     ThreadControl,
     /// Parks and wakes threads.
     ParkSpace,
+    /// The process's own address space.
+    VirtualMemory,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -59,6 +64,7 @@ impl GrantKind<'_> {
             Self::ThreadSpawner => thread_spawner::INTERFACE_ID,
             Self::ThreadControl => thread_control::INTERFACE_ID,
             Self::ParkSpace => park_space::INTERFACE_ID,
+            Self::VirtualMemory => virtual_memory::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -91,6 +97,7 @@ pub(crate) fn read<'m>(
         grant::ThreadControl(()) => GrantKind::ThreadControl,
         grant::ParkSpace(()) => GrantKind::ParkSpace,
         grant::Records(()) => GrantKind::Records,
+        grant::VirtualMemory(()) => GrantKind::VirtualMemory,
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

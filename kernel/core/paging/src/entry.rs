@@ -16,6 +16,8 @@ const PCD: u64 = 1 << 4;
 const LARGE: u64 = 1 << 7;
 const PAT_SMALL: u64 = 1 << 7;
 const GLOBAL: u64 = 1 << 8;
+/// Left to software (Intel SDM vol. 3, table 4-20): the frame is not the address space's own.
+const SHARED: u64 = 1 << 9;
 const PAT_LARGE: u64 = 1 << 12;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
@@ -51,22 +53,24 @@ pub struct Rights {
     pub caching: Caching,
     /// Whether user mode may.
     pub user: bool,
+    /// Whether the frame belongs to somebody else, and stays when the page goes.
+    pub shared: bool,
 }
 
 impl Rights {
     /// Kernel memory, write-back.
     pub const fn kernel(access: Access) -> Self {
-        Self { access, caching: Caching::WriteBack, user: false }
+        Self { access, caching: Caching::WriteBack, user: false, shared: false }
     }
 
     /// User memory, write-back.
     pub const fn user(access: Access) -> Self {
-        Self { access, caching: Caching::WriteBack, user: true }
+        Self { access, caching: Caching::WriteBack, user: true, shared: false }
     }
 
     /// Device registers.
     pub const fn device() -> Self {
-        Self { access: Access::Write, caching: Caching::Uncached, user: false }
+        Self { access: Access::Write, caching: Caching::Uncached, user: false, shared: false }
     }
 }
 
@@ -192,7 +196,8 @@ impl Entry {
             Caching::Uncached => PCD | PWT,
         };
         let owner = if rights.user { USER } else { GLOBAL };
-        Entry(frame.start().as_u64() | PRESENT | access | large | caching | owner)
+        let shared = if rights.shared { SHARED } else { 0 };
+        Entry(frame.start().as_u64() | PRESENT | access | large | caching | owner | shared)
     }
 
     /// What the entry means in a table of that level.
@@ -221,28 +226,8 @@ impl Entry {
         } else {
             Caching::WriteBack
         };
-        Meaning::Page(frame, Rights { access, caching, user: self.0 & USER != 0 })
-    }
-
-    /// The table an entry of a level above [`Level::L1`] leads to: [`Meaning::Table`] without the
-    /// rest, for a walk that looks for nothing else.
-    #[inline(always)]
-    pub const fn as_table(self) -> Option<Frame> {
-        if self.0 & (PRESENT | LARGE) == PRESENT {
-            Frame::new((self.0 & ADDRESS) / core_address::PAGE_SIZE)
-        } else {
-            None
-        }
-    }
-
-    /// The frame of a 4 KiB page of user mode, of an entry of [`Level::L1`].
-    #[inline(always)]
-    pub const fn as_user_page(self) -> Option<Frame> {
-        if self.0 & (PRESENT | USER) == PRESENT | USER {
-            Frame::new((self.0 & ADDRESS) / core_address::PAGE_SIZE)
-        } else {
-            None
-        }
+        let (user, shared) = (self.0 & USER != 0, self.0 & SHARED != 0);
+        Meaning::Page(frame, Rights { access, caching, user, shared })
     }
 
     /// Whether the hardware would let a page be written and executed: never true for entries made here.
@@ -263,9 +248,9 @@ mod tests {
     fn an_entry_says_what_it_was_made_from() {
         for access in ALL_ACCESS {
             for caching in ALL_CACHING {
-                for user in [false, true] {
+                for (user, shared) in [(false, false), (true, false), (true, true)] {
                     for size in [PageSize::Small, PageSize::Large, PageSize::Huge] {
-                        let rights = Rights { access, caching, user };
+                        let rights = Rights { access, caching, user, shared };
                         let frame = Frame::new(size.frames() * 3).unwrap();
                         let entry = Entry::page(frame, size, rights);
                         assert_eq!(entry.meaning(size.level()), Meaning::Page(frame, rights));

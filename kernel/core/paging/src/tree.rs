@@ -20,6 +20,10 @@ pub trait TableStore {
     fn new_table(&mut self) -> Option<Frame>;
     /// Takes back a table that nothing refers to.
     fn free_table(&mut self, table: Frame);
+    /// Whether no entry of a table is in use.
+    fn is_unused(&self, table: Frame) -> bool {
+        (0..512).all(|index| self.read(table, index) == Entry::EMPTY)
+    }
 }
 
 /// Which page sizes beyond 4 KiB may be used.
@@ -112,35 +116,6 @@ pub fn translate(store: &impl TableStore, root: Frame, virt: VirtAddr) -> Option
     Some(Translation { phys, size, rights })
 }
 
-/// Where a byte of memory that user mode may read is: what [`translate`] says of it, in a few
-/// instructions if it lies in a 4 KiB page. `read` reads an entry of a table.
-#[inline(always)]
-pub fn user_byte(
-    read: impl Fn(Frame, usize) -> Entry,
-    root: Frame,
-    virt: VirtAddr,
-) -> Option<PhysAddr> {
-    let page = virt.as_u64() / PAGE_SIZE;
-    let mut table = root;
-    for level in [Level::L4, Level::L3, Level::L2] {
-        let entry = read(table, level.index(page));
-        match entry.as_table() {
-            Some(below) => table = below,
-            None => return user_byte_of_larger_page(entry, level, virt),
-        }
-    }
-    let frame = read(table, Level::L1.index(page)).as_user_page()?;
-    frame.start().checked_add(virt.page_offset())
-}
-
-#[cold]
-#[inline(never)]
-fn user_byte_of_larger_page(entry: Entry, level: Level, virt: VirtAddr) -> Option<PhysAddr> {
-    let Meaning::Page(frame, Rights { user: true, .. }) = entry.meaning(level) else { return None };
-    let inside = virt.as_u64() / PAGE_SIZE % level.page_size()?.frames();
-    frame.checked_add(inside)?.start().checked_add(virt.page_offset())
-}
-
 /// A mapped page, as [`for_each_page`] tells of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedPage {
@@ -203,7 +178,7 @@ pub fn map(store: &mut impl TableStore, root: Frame, request: Request) -> Result
         match fill_run(store, root, &request, page, start, end) {
             Some(next) => page = next,
             None => {
-                remove(store, root, start, page, |_, _| ());
+                remove(store, root, start, page, |_, _, _| ());
                 prune(store, root, page);
                 return Err(MapError::OutOfMemory);
             }
@@ -329,13 +304,73 @@ fn check_mapped(
     Ok((start, end))
 }
 
+/// Checks that nothing is mapped in a range, and counts the tables that [`fill`] will need for it.
+pub fn missing_tables(
+    store: &impl TableStore,
+    root: Frame,
+    virt: VirtAddr,
+    pages: u64,
+) -> Result<usize, MapError> {
+    let (start, end) = page_range(virt, pages).ok_or(MapError::BadRange)?;
+    if !is_empty(store, root, start, end) {
+        return Err(MapError::AlreadyMapped);
+    }
+    let mut missing = 0;
+    // Where the table below an entry of each level was counted last.
+    let mut counted = [None; 3];
+    let mut page = start;
+    while page < end {
+        let (mut level, _) = lookup(store, root, page);
+        while let Some(below) = level.below() {
+            let span = page / level.pages_per_entry();
+            if let Some(last) = counted.get_mut(below as usize)
+                && *last != Some(span)
+            {
+                *last = Some(span);
+                missing += 1;
+            }
+            level = below;
+        }
+        let span = Level::L2.pages_per_entry();
+        page = (page / span + 1) * span;
+    }
+    Ok(missing)
+}
+
+/// Maps small pages where nothing is mapped, each onto the frame that `frame_of` says for it, counted from the
+/// first. Cannot fail if the store has the [`missing_tables`].
+pub fn fill(
+    store: &mut impl TableStore,
+    root: Frame,
+    virt: VirtAddr,
+    pages: u64,
+    rights: Rights,
+    mut frame_of: impl FnMut(u64) -> Frame,
+) -> Result<(), MapError> {
+    let (start, end) = page_range(virt, pages).ok_or(MapError::BadRange)?;
+    let mut page = start;
+    while page < end {
+        let table = table_for(store, root, page, Level::L1, rights.user);
+        let table = table.ok_or(MapError::OutOfMemory)?;
+        loop {
+            let entry = Entry::page(frame_of(page - start), PageSize::Small, rights);
+            store.write(table, Level::L1.index(page), entry);
+            page += 1;
+            if page >= end || Level::L1.index(page) == 0 {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Unmaps a range, telling `each` what was mapped, in order. The TLB still holds it until flushed.
 pub fn unmap(
     store: &mut impl TableStore,
     root: Frame,
     virt: VirtAddr,
     pages: u64,
-    each: impl FnMut(Frame, PageSize),
+    each: impl FnMut(Frame, PageSize, Rights),
 ) -> Result<(), UnmapError> {
     let (start, end) = check_mapped(store, root, virt, pages)?;
     remove(store, root, start, end, each);
@@ -383,16 +418,16 @@ fn remove(
     root: Frame,
     start: u64,
     end: u64,
-    mut each: impl FnMut(Frame, PageSize),
+    mut each: impl FnMut(Frame, PageSize, Rights),
 ) {
     let mut page = start;
     while page < end {
         let Some((table, level)) = table_of(store, root, page) else { return };
         let index = level.index(page);
-        if let (Meaning::Page(frame, _), Some(size)) =
+        if let (Meaning::Page(frame, rights), Some(size)) =
             (store.read(table, index).meaning(level), level.page_size())
         {
-            each(frame, size);
+            each(frame, size, rights);
         }
         store.write(table, index, Entry::EMPTY);
         let next = page + level.pages_per_entry();
@@ -420,13 +455,12 @@ fn prune(store: &mut impl TableStore, root: Frame, page: u64) {
         }
     }
     while depth > 0 {
-        let (Some(&(table, level)), Some(&(parent, above))) =
-            (path.get(depth), path.get(depth - 1))
+        let (Some(&(table, _)), Some(&(parent, above))) = (path.get(depth), path.get(depth - 1))
         else {
             return;
         };
         let kept = above == Level::L4 && upper_half;
-        if kept || (0..512).any(|i| store.read(table, i).meaning(level) != Meaning::Empty) {
+        if kept || !store.is_unused(table) {
             return;
         }
         store.write(parent, above.index(page), Entry::EMPTY);

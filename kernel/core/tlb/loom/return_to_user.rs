@@ -6,7 +6,7 @@
 
 use abi_sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use abi_sync::{Arc, CheckedCell, thread};
-use core_tlb::{Residents, Shootdown};
+use core_tlb::{Resident, Residents, Shootdown};
 
 const TARGET: usize = 0;
 const OTHER: usize = 1;
@@ -71,7 +71,7 @@ fn unmap_meets_a_cpu_that_enters(look_first: bool) {
         let world = Arc::new(World::new());
         let target = world.clone();
         let t = thread::spawn(move || {
-            target.residents.enter(TARGET);
+            target.residents.enter(Resident::of(TARGET));
             let mut cached = target.table.load(Ordering::Relaxed) == 1;
             target.return_to_user(&mut cached);
             cached
@@ -103,7 +103,7 @@ fn a_mutant_that_looks_before_it_unmaps_is_caught() {
 fn request_during_a_drain(look_first: bool) {
     abi_sync::model(move || {
         let world = Arc::new(World::new());
-        world.residents.enter(TARGET);
+        world.residents.enter(Resident::of(TARGET));
         let first = world.shootdown.begin().unwrap().post(&world.residents, OTHER);
         assert!(first.interrupt.contains(TARGET));
         let target = world.clone();
@@ -140,7 +140,7 @@ fn a_mutant_that_asks_during_a_drain_and_unmaps_later_is_caught() {
 fn later_number(look_first: bool) {
     abi_sync::model(move || {
         let world = Arc::new(World::new());
-        world.residents.enter(TARGET);
+        world.residents.enter(Resident::of(TARGET));
         let poster = world.clone();
         let other = thread::spawn(move || {
             let posted = poster.shootdown.begin().unwrap().post(&poster.residents, OTHER);

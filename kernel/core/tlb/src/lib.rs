@@ -32,6 +32,6 @@ mod shootdown;
 mod token;
 
 pub use cpu_set::CpuSet;
-pub use residents::Residents;
+pub use residents::{Resident, Residents};
 pub use shootdown::{BeginError, Permit, Posted, Shootdown};
 pub use token::Token;

@@ -11,6 +11,26 @@ const WORD: usize = 64;
 #[derive(Debug)]
 pub struct Residents([AtomicU64; 2]);
 
+/// A CPU's place in every resident set, worked out once; one that there cannot be has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    is_high: bool,
+    bit: u64,
+}
+
+impl Resident {
+    /// The place of CPU `cpu`.
+    pub const fn of(cpu: usize) -> Self {
+        let bit = if cpu < CpuSet::MAX_CPUS { 1 << (cpu % WORD) } else { 0 };
+        Self { is_high: cpu / WORD == 1, bit }
+    }
+
+    /// Whether it is in the second word of a set.
+    pub const fn is_high(self) -> bool {
+        self.is_high
+    }
+}
+
 impl Residents {
     /// None.
     #[cfg(not(loom))]
@@ -24,24 +44,38 @@ impl Residents {
         Self([AtomicU64::new(0), AtomicU64::new(0)])
     }
 
-    /// CPU `cpu` is about to load the root.
     #[inline]
-    pub fn enter(&self, cpu: usize) {
-        if let Some(word) = self.0.get(cpu / WORD) {
-            word.fetch_or(1 << (cpu % WORD), Ordering::Relaxed);
-        }
-        // The CPU's half of the pair with the fence in `look`: said, fence, tables walked.
+    fn word(&self, cpu: Resident) -> &AtomicU64 {
+        let [low, high] = &self.0;
+        if cpu.is_high { high } else { low }
+    }
+
+    /// A CPU is about to load the root.
+    #[inline]
+    pub fn enter(&self, cpu: Resident) {
+        // The CPU's half of the pair with the fence in `look`: said, fence, tables walked. A locked
+        // instruction is that fence on the machine; the model's atomics are weaker.
+        self.word(cpu).fetch_or(cpu.bit, Ordering::SeqCst);
+        #[cfg(loom)]
         fence(Ordering::SeqCst);
     }
 
-    /// CPU `cpu` has loaded another root.
+    /// As [`enter`](Self::enter), for a CPU that is known not to be in the second word.
     #[inline]
-    pub fn leave(&self, cpu: usize) {
-        if let Some(word) = self.0.get(cpu / WORD) {
-            // Release: pairs with the Acquire in `look`; its uses of the space come before the
-            // reuse of what it does not have to flush any more.
-            word.fetch_and(!(1 << (cpu % WORD)), Ordering::Release);
-        }
+    pub fn enter_low(&self, cpu: Resident) {
+        debug_assert!(!cpu.is_high, "a CPU of the second word");
+        let [low, _] = &self.0;
+        low.fetch_or(cpu.bit, Ordering::SeqCst);
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+    }
+
+    /// A CPU has loaded another root.
+    #[inline]
+    pub fn leave(&self, cpu: Resident) {
+        // Release: pairs with the Acquire in `look`; its uses of the space come before the reuse of
+        // what it does not have to flush any more.
+        self.word(cpu).fetch_and(!cpu.bit, Ordering::Release);
     }
 
     /// The CPUs that have it loaded, asked after the tables were changed.

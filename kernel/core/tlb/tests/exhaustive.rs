@@ -123,7 +123,7 @@ impl<'s> World<'s> {
     fn play(&mut self, next: Move) {
         match next {
             Move::Enter(cpu) => {
-                self.residents.enter(cpu);
+                self.residents.enter(Resident::of(cpu));
                 self.resident[cpu] = true;
             }
             Move::Touch(cpu) => {
@@ -133,7 +133,7 @@ impl<'s> World<'s> {
             }
             Move::Leave(cpu) => {
                 self.cached[cpu] = [false; PAGES];
-                self.residents.leave(cpu);
+                self.residents.leave(Resident::of(cpu));
                 self.resident[cpu] = false;
             }
             Move::Unmap(cpu, page) => {
@@ -249,7 +249,7 @@ fn a_mutant_that_looks_before_it_unmaps_is_caught() {
 fn overflow_fails_closed_before_mutation() {
     let shootdown = Shootdown::<2>::new(2);
     let residents = Residents::new();
-    residents.enter(1);
+    residents.enter(Resident::of(1));
     let first = shootdown.begin().unwrap().post(&residents, 0);
     let second = shootdown.begin().unwrap();
     let before = format!("{shootdown:?}");
@@ -279,8 +279,8 @@ fn overflow_fails_closed_before_mutation() {
 fn overlapping_requests_share_an_interrupt() {
     let shootdown = Shootdown::<3>::new(8);
     let residents = Residents::new();
-    residents.enter(1);
-    residents.enter(2);
+    residents.enter(Resident::of(1));
+    residents.enter(Resident::of(2));
     let one = shootdown.begin().unwrap().post(&residents, 0);
     assert_eq!(one.interrupt.bits(), 0b110);
     assert!(!one.flush_here);

@@ -2,7 +2,21 @@
 
 use core_address::PAGE_SIZE;
 
-use crate::{AREAS, FIRST_PAGE, PageRange, RangeError, Region, Regions, VmError};
+use crate::{AREAS, FIRST_PAGE, LAST_PAGE, PageRange, RangeError, Region, Regions, VmError};
+
+/// The free pages around `page`, which can be mapped, between two regions: pages `first..end` but for what cannot
+/// be mapped.
+pub fn gap_around(page: u64, first: u64, end: u64) -> Result<PageRange, RangeError> {
+    let (mut first, mut end) = (first.max(FIRST_PAGE), end.min(LAST_PAGE));
+    for area in AREAS {
+        if area.end <= page {
+            first = first.max(area.end);
+        } else {
+            end = end.min(area.first);
+        }
+    }
+    PageRange::from_page(first, end.saturating_sub(first))
+}
 
 impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
     /// The lowest `pages` free pages in a row at or above `hint`, an address; without any, the

@@ -12,10 +12,11 @@
 //!   (ring arena, CapSet, time page) and never the null page, so no operation can touch those.
 //! - No page is writable and executable: [`Access`] has no value for it, and [`access`] refuses
 //!   the wish.
-//! - Two regions never overlap, and neighbours that continue each other are one region: the list
+//! - Two regions never overlap, and neighbours that continue each other are one region: what is not in transit
 //!   is a function of what is mapped, not of how it came about.
-//! - An error changes nothing. A success tells a visitor each piece that changed, in ascending
-//!   order, once; the caller then changes page tables, which cannot fail.
+//! - An error changes nothing. A change has two halves, because page tables and what other CPUs remember of them
+//!   take time: pages in transit ([`Use::Settling`], [`Use::Leaving`]) are their changer's alone until it settles
+//!   them, and nothing else is mapped, unmapped or protected there meanwhile.
 //! - A region of a memory object pins it. Regions split and merge; count pins in pages.
 //!
 //! Decided in ADR 131.
@@ -28,6 +29,7 @@ mod regions;
 mod rewrite;
 
 pub use core_paging::Access;
+pub use find::gap_around;
 pub use range::{AREAS, Area, FIRST_PAGE, LAST_PAGE, PageRange, RangeError};
 pub use region::{AccessError, Backing, Ceiling, Region, Use, access};
 pub use regions::{Mapped, Regions, StorageError, VmError};

@@ -56,6 +56,46 @@ pub enum Use {
         /// Where the memory comes from.
         backing: Backing,
     },
+    /// Memory on its way to be mapped so, or to this access. Only who began that changes the pages, until they
+    /// are settled.
+    Settling {
+        /// What may be done with it then.
+        access: Access,
+        /// The most that a later protect may allow.
+        ceiling: Ceiling,
+        /// Where the memory comes from.
+        backing: Backing,
+    },
+    /// On its way out: what is behind the pages until they are settled, if anything is.
+    Leaving(Option<Backing>),
+}
+
+impl Use {
+    /// Whether somebody is about to change it.
+    pub const fn is_in_transit(self) -> bool {
+        matches!(self, Self::Settling { .. } | Self::Leaving(_))
+    }
+
+    /// What is behind the pages, if anything is.
+    pub const fn backing(self) -> Option<Backing> {
+        match self {
+            Self::Reserved => None,
+            Self::Mapped { backing, .. } | Self::Settling { backing, .. } => Some(backing),
+            Self::Leaving(backing) => backing,
+        }
+    }
+}
+
+impl Backing {
+    /// What is behind the page `pages` later.
+    const fn after(self, pages: u64) -> Self {
+        match self {
+            Self::Own => Self::Own,
+            Self::Object { id, first_page } => {
+                Self::Object { id, first_page: first_page.saturating_add(pages) }
+            }
+        }
+    }
 }
 
 /// Pages in a row with one use.
@@ -91,22 +131,26 @@ impl Region {
     /// Fills unused storage.
     pub const UNUSED: Self = Self { range: PageRange::part(0, 0), usage: Use::Reserved };
 
-    /// How many of its pages are mapped: all or none.
+    /// How many of its pages have something behind them: all or none.
     pub const fn mapped_pages(&self) -> u64 {
-        match self.usage {
-            Use::Reserved => 0,
-            Use::Mapped { .. } => self.range.pages(),
+        match self.usage.backing() {
+            None => 0,
+            Some(_) => self.range.pages(),
         }
     }
 
     /// What the page `pages` after the first is used for.
     const fn usage_at(&self, pages: u64) -> Use {
         match self.usage {
-            Use::Mapped { access, ceiling, backing: Backing::Object { id, first_page } } => {
-                let first_page = first_page.saturating_add(pages);
-                Use::Mapped { access, ceiling, backing: Backing::Object { id, first_page } }
+            Use::Reserved => Use::Reserved,
+            Use::Mapped { access, ceiling, backing } => {
+                Use::Mapped { access, ceiling, backing: backing.after(pages) }
             }
-            usage => usage,
+            Use::Settling { access, ceiling, backing } => {
+                Use::Settling { access, ceiling, backing: backing.after(pages) }
+            }
+            Use::Leaving(Some(backing)) => Use::Leaving(Some(backing.after(pages))),
+            Use::Leaving(None) => Use::Leaving(None),
         }
     }
 
@@ -117,9 +161,12 @@ impl Region {
         Some(Self { range: inside, usage: self.usage_at(skipped) })
     }
 
-    /// Whether `next` begins where it ends and is the same thing going on.
+    /// Whether `next` begins where it ends and is the same thing going on. What is in transit may be two threads'
+    /// doing, of which one settles first.
     pub(crate) fn continues_in(&self, next: &Self) -> bool {
-        self.range.end() == next.range.first() && self.usage_at(self.range.pages()) == next.usage
+        self.range.end() == next.range.first()
+            && !self.usage.is_in_transit()
+            && self.usage_at(self.range.pages()) == next.usage
     }
 
     /// It and the region it continues in.

@@ -26,6 +26,10 @@ pub enum VmError {
     Occupied,
     /// Some page is not mapped, or for [`Regions::unmap`] not reserved either.
     NotMapped,
+    /// Some page is in transit: another thread is about to change it.
+    Busy,
+    /// Some page is not of the memory object that is meant.
+    NotOfObject,
     /// Some page belongs to an object whose facet does not allow this access.
     AboveCeiling,
     /// The object has no page that far.
@@ -34,6 +38,15 @@ pub enum VmError {
     Full,
     /// No gap is large enough.
     NoRoom,
+}
+
+/// Whether that is the object's that is meant, if one is.
+fn is_of(usage: Use, object: Option<u64>) -> Result<(), VmError> {
+    match (object, usage.backing()) {
+        (None, _) => Ok(()),
+        (Some(object), Some(Backing::Object { id, .. })) if id == object => Ok(()),
+        (Some(_), _) => Err(VmError::NotOfObject),
+    }
 }
 
 /// Pages were mapped.
@@ -94,7 +107,7 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         inside.iter().filter_map(move |region| region.part_in(range))
     }
 
-    /// Maps pages that are free or reserved. An object's pages are taken from the one that its
+    /// Maps pages that are free or reserved; they are in transit until they are settled. An object's pages are taken from the one that its
     /// backing names, of `object_pages` in all.
     pub fn map(
         &mut self,
@@ -113,11 +126,13 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
                 _ => return Err(VmError::ObjectTooShort),
             }
         }
-        let usage = Use::Mapped { access, ceiling, backing };
+        let usage = Use::Settling { access, ceiling, backing };
         let mut reserved = 0_u64;
         for piece in self.pieces(range) {
-            if piece.usage != Use::Reserved {
-                return Err(VmError::Occupied);
+            match piece.usage {
+                Use::Reserved => {}
+                Use::Mapped { .. } => return Err(VmError::Occupied),
+                Use::Settling { .. } | Use::Leaving(_) => return Err(VmError::Busy),
             }
             reserved = reserved.saturating_add(piece.range.pages());
         }
@@ -126,7 +141,7 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         Ok(Mapped { range, from_reserved: reserved })
     }
 
-    /// Maps frames of the process's own.
+    /// Maps frames of the process's own; in transit, as by [`map`](Self::map).
     pub fn map_own(&mut self, range: PageRange, access: Access) -> Result<Mapped, VmError> {
         self.map(range, access, Ceiling::ANY, Backing::Own, 0)
     }
@@ -139,58 +154,72 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         self.replace(Region { range, usage: Use::Reserved })
     }
 
-    /// Frees pages, all of which are mapped or reserved. `gone` is told each piece that was
-    /// mapped.
-    pub fn unmap(&mut self, range: PageRange, mut gone: impl FnMut(Region)) -> Result<(), VmError> {
-        self.check_covered(range, |_| Ok(()))?;
-        let mut pages = 0_u64;
-        self.rewrite(
-            range,
-            |_| None,
-            |piece| {
-                pages = pages.saturating_add(piece.mapped_pages());
-                if piece.usage != Use::Reserved {
-                    gone(piece);
-                }
-            },
-        )?;
-        self.mapped_pages = self.mapped_pages.saturating_sub(pages);
-        Ok(())
+    /// Begins to free pages, all of which are mapped or reserved, and of that object if one is meant: they are in
+    /// transit until they are settled.
+    pub fn unmap(&mut self, range: PageRange, object: Option<u64>) -> Result<(), VmError> {
+        self.check_covered(range, |piece| match piece.usage {
+            Use::Settling { .. } | Use::Leaving(_) => Err(VmError::Busy),
+            usage => is_of(usage, object),
+        })?;
+        self.rewrite(range, |piece| Some(Use::Leaving(piece.usage.backing())))
     }
 
-    /// Changes what may be done with pages, all of which are mapped. `changed` is told each
-    /// piece whose access is another, as it is now.
+    /// Begins to change what may be done with pages, all of which are mapped, and of that object if one is
+    /// meant: they are in transit until they are settled.
     pub fn protect(
         &mut self,
         range: PageRange,
         access: Access,
-        mut changed: impl FnMut(Region),
+        object: Option<u64>,
     ) -> Result<(), VmError> {
         self.check_covered(range, |piece| match piece.usage {
             Use::Reserved => Err(VmError::NotMapped),
-            Use::Mapped { ceiling, .. } if !ceiling.permits(access) => Err(VmError::AboveCeiling),
-            Use::Mapped { .. } => Ok(()),
+            Use::Settling { .. } | Use::Leaving(_) => Err(VmError::Busy),
+            Use::Mapped { ceiling, .. } => {
+                is_of(piece.usage, object)?;
+                if ceiling.permits(access) { Ok(()) } else { Err(VmError::AboveCeiling) }
+            }
         })?;
-        let with_access = |piece: Region| match piece.usage {
-            Use::Mapped { ceiling, backing, .. } => Use::Mapped { access, ceiling, backing },
-            usage => usage,
-        };
-        self.rewrite(
-            range,
-            |piece| Some(with_access(piece)),
-            |piece| {
-                let usage = with_access(piece);
-                if piece.usage != usage {
-                    changed(Region { range: piece.range, usage });
-                }
-            },
-        )
+        self.rewrite(range, |piece| match piece.usage {
+            Use::Mapped { ceiling, backing, .. } => {
+                Some(Use::Settling { access, ceiling, backing })
+            }
+            usage => Some(usage),
+        })
+    }
+
+    /// What was begun for this range is done: what settles is mapped, what leaves is gone. Cannot fail, because
+    /// there are fewer regions then, or as many.
+    pub fn settle(&mut self, range: PageRange) {
+        let before: u64 = self.pieces(range).map(|piece| piece.mapped_pages()).sum();
+        let done = self.rewrite(range, |piece| match piece.usage {
+            Use::Settling { access, ceiling, backing } => {
+                Some(Use::Mapped { access, ceiling, backing })
+            }
+            Use::Leaving(_) => None,
+            usage => Some(usage),
+        });
+        debug_assert!(done.is_ok(), "regions in transit are whole regions");
+        let after: u64 = self.pieces(range).map(|piece| piece.mapped_pages()).sum();
+        self.mapped_pages = self.mapped_pages.saturating_sub(before.saturating_sub(after));
+    }
+
+    /// What was begun to be mapped there is not going to be: the pages before number `end` leave, and are in transit
+    /// until they are settled; the others are free. Cannot fail, as [`settle`](Self::settle).
+    pub fn abandon(&mut self, range: PageRange, end: u64) {
+        let tail = PageRange::part(end.max(range.first()), range.end());
+        let free: u64 = self.pieces(tail).map(|piece| piece.mapped_pages()).sum();
+        let freed = self.rewrite(tail, |_| None);
+        self.mapped_pages = self.mapped_pages.saturating_sub(free);
+        let head = PageRange::part(range.first(), tail.first());
+        let left = self.rewrite(head, |piece| Some(Use::Leaving(piece.usage.backing())));
+        debug_assert!(freed.and(left).is_ok(), "what is in transit is a region of its own");
     }
 
     /// Takes out at most `most` regions, from the lowest on; `true` when none is left.
     pub fn drain(&mut self, most: usize, mut gone: impl FnMut(Region)) -> bool {
         let taken = most.min(self.len);
-        for region in self.all().iter().take(taken).filter(|r| r.usage != Use::Reserved) {
+        for region in self.all().iter().take(taken).filter(|r| r.mapped_pages() > 0) {
             gone(*region);
         }
         let pages = self.all().iter().take(taken).map(Region::mapped_pages).sum();
@@ -208,7 +237,8 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
             if PageRange::from_page(region.range.first(), region.range.pages()).is_err() {
                 return Err("a region outside user memory or in the kernel's areas");
             }
-            if let Use::Mapped { access, ceiling, .. } = region.usage
+            if let Use::Mapped { access, ceiling, .. } | Use::Settling { access, ceiling, .. } =
+                region.usage
                 && !ceiling.permits(access)
             {
                 return Err("a region with more access than its object's facet allows");

@@ -22,20 +22,17 @@ impl Count {
 }
 
 impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
-    /// Gives the regions in `range` another use, or with `None` takes them out; `show` is told
-    /// each piece as it was. Fails, before anything is shown or changed, if the list would have
-    /// more regions than it may.
+    /// Gives the regions in `range` another use, or with `None` takes them out. Fails, before anything is
+    /// changed, if the list would have more regions than it may.
     pub(crate) fn rewrite(
         &mut self,
         range: PageRange,
         change: impl Fn(Region) -> Option<Use>,
-        show: impl FnMut(Region),
     ) -> Result<(), VmError> {
         let changed = |old: Region| change(old).map(|usage| Region { range: old.range, usage });
         if self.count_after(range, changed, None) > self.limit() {
             return Err(VmError::Full);
         }
-        self.pieces(range).for_each(show);
         let (from, to) = self.isolate(range);
         let mut kept = from;
         for at in from..to {

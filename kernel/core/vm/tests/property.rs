@@ -4,8 +4,45 @@ use core_vm::*;
 use std::collections::BTreeMap;
 use test_property::prelude::*;
 
-/// What one page is: `None` reserved, else access, ceiling and the page behind it.
-type Page = Option<(Access, Ceiling, Backing)>;
+/// What a page that is not reserved is: access, ceiling and the page behind it.
+type Behind = (Access, Ceiling, Backing);
+
+/// What one page is: reserved without anything behind it; and which change of the list it is in transit for, in
+/// which piece of that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Page {
+    behind: Option<Behind>,
+    transit: Option<(u32, usize, Way)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    In,
+    Out,
+}
+
+impl Page {
+    fn settled(behind: Option<Behind>) -> Self {
+        Self { behind, transit: None }
+    }
+
+    fn next(self) -> Self {
+        Self { behind: self.behind.map(next_page), ..self }
+    }
+
+    fn usage(self) -> Use {
+        match (self.behind, self.transit) {
+            (None, None) => Use::Reserved,
+            (Some((access, ceiling, backing)), None) => Use::Mapped { access, ceiling, backing },
+            (Some((access, ceiling, backing)), Some((_, _, Way::In))) => {
+                Use::Settling { access, ceiling, backing }
+            }
+            (behind, Some((_, _, Way::Out))) => Use::Leaving(behind.map(|(_, _, backing)| backing)),
+            (None, Some((_, _, Way::In))) => unreachable!("nothing settles without memory"),
+        }
+    }
+}
+
 type Model = BTreeMap<u64, Page>;
 type List = Regions<Vec<Region>>;
 
@@ -26,8 +63,9 @@ enum Op {
     Map(Place, Access, Ceiling, Option<(u64, u64)>),
     MapAnywhere(u64, u64, Access),
     Reserve(Place),
-    Unmap(Place),
-    Protect(Place, Access),
+    Unmap(Place, Option<u64>),
+    Protect(Place, Access, Option<u64>),
+    Settle(usize),
     Drain(usize),
     Grow,
 }
@@ -50,14 +88,20 @@ fn ceiling() -> impl Strategy<Value = Ceiling> {
     ]
 }
 
+/// Whether an object is meant.
+fn only() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![4 => Just(None), 1 => (1_u64..3).prop_map(Some)]
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let object = prop::option::of((1_u64..3, 0_u64..20));
     prop_oneof![
         8 => (place(), access(), ceiling(), object).prop_map(|(p, a, c, o)| Op::Map(p, a, c, o)),
         2 => (0_u64..9, 0..WINDOW * 4096, access()).prop_map(|(n, h, a)| Op::MapAnywhere(n, h, a)),
         3 => place().prop_map(Op::Reserve),
-        7 => place().prop_map(Op::Unmap),
-        6 => (place(), access()).prop_map(|(p, a)| Op::Protect(p, a)),
+        7 => (place(), only()).prop_map(|(p, o)| Op::Unmap(p, o)),
+        6 => (place(), access(), only()).prop_map(|(p, a, o)| Op::Protect(p, a, o)),
+        14 => (0_usize..4).prop_map(Op::Settle),
         1 => (0_usize..4).prop_map(Op::Drain),
         1 => Just(Op::Grow),
     ]
@@ -73,29 +117,29 @@ fn good(place: Place) -> bool {
         && (place.first..place.first + place.pages).all(|p| p > 0 && p < LAST_PAGE && !is_kernel(p))
 }
 
-/// The regions that a map from pages comes to: runs of pages that continue each other.
+/// The regions that a map from pages comes to: runs of pages that continue each other, in one piece of one change
+/// if they are in transit.
 fn runs(model: &Model) -> Vec<Region> {
     let mut runs: Vec<Region> = Vec::new();
     let mut last: Option<(u64, Page)> = None;
     for (&page, &what) in model {
-        let expected = last.map(|(page, what)| (page + 1, what.map(next_page)));
-        let usage = match what {
-            None => Use::Reserved,
-            Some((access, ceiling, backing)) => Use::Mapped { access, ceiling, backing },
-        };
+        let expected = last.map(|(page, what)| (page + 1, what.next()));
         match runs.last_mut() {
             Some(run) if expected == Some((page, what)) => {
                 let pages = run.range.pages() + 1;
                 run.range = PageRange::from_page(run.range.first(), pages).unwrap();
             }
-            _ => runs.push(Region { range: PageRange::from_page(page, 1).unwrap(), usage }),
+            _ => {
+                let range = PageRange::from_page(page, 1).unwrap();
+                runs.push(Region { range, usage: what.usage() });
+            }
         }
         last = Some((page, what));
     }
     runs
 }
 
-fn next_page((access, ceiling, backing): (Access, Ceiling, Backing)) -> (Access, Ceiling, Backing) {
+fn next_page((access, ceiling, backing): Behind) -> Behind {
     let backing = match backing {
         Backing::Own => Backing::Own,
         Backing::Object { id, first_page } => Backing::Object { id, first_page: first_page + 1 },
@@ -111,32 +155,19 @@ fn permits(ceiling: Ceiling, access: Access) -> bool {
     }
 }
 
-/// Spreads pieces over pages.
-fn spread(pieces: &[Region]) -> Model {
-    let mut pages = Model::new();
-    for piece in pieces {
-        let mut what = match piece.usage {
-            Use::Reserved => None,
-            Use::Mapped { access, ceiling, backing } => Some((access, ceiling, backing)),
-        };
-        for page in piece.range.first()..piece.range.end() {
-            assert_eq!(pages.insert(page, what), None, "a page was shown twice");
-            what = what.map(next_page);
-        }
-    }
-    pages
-}
-
 struct World {
     list: List,
     model: Model,
     limit: usize,
+    /// Changes that are not settled.
+    begun: Vec<(u32, PageRange)>,
+    changes: u32,
 }
 
 impl World {
     fn new() -> Self {
         let list = Regions::new(vec![Region::UNUSED; LIMIT + 2]).unwrap();
-        Self { list, model: Model::new(), limit: LIMIT }
+        Self { list, model: Model::new(), limit: LIMIT, begun: Vec::new(), changes: 0 }
     }
 
     /// What the operation must do to the model, or which error it must give.
@@ -155,11 +186,7 @@ impl World {
         if runs(&after).len() > self.limit { Err(VmError::Full) } else { Ok(after) }
     }
 
-    fn settle<T>(
-        &mut self,
-        got: Result<T, VmError>,
-        expected: Result<Model, VmError>,
-    ) -> Option<T> {
+    fn agree<T>(&mut self, got: Result<T, VmError>, expected: Result<Model, VmError>) -> Option<T> {
         match (got, expected) {
             (Ok(value), Ok(after)) => {
                 self.model = after;
@@ -183,20 +210,47 @@ impl World {
             Err(VmError::ObjectTooShort)
         } else {
             self.expect(place, |page, old| match old {
-                Some(Some(_)) => Err(VmError::Occupied),
+                Some(Page { transit: Some(_), .. }) => Err(VmError::Busy),
+                Some(Page { behind: Some(_), .. }) => Err(VmError::Occupied),
                 _ => {
                     let behind = (0..page - place.first)
                         .fold((access, ceiling, backing), |b, _| next_page(b));
-                    Ok(Some(Some(behind)))
+                    let transit = Some((self.changes, 0, Way::In));
+                    Ok(Some(Page { behind: Some(behind), transit }))
                 }
             })
         };
         let reserved = (place.first..place.first + place.pages)
-            .filter(|page| self.model.get(page) == Some(&None))
+            .filter(|page| self.model.get(page) == Some(&Page::settled(None)))
             .count() as u64;
         let got = self.list.map(range, access, ceiling, backing, OBJECT_PAGES);
-        if let Some(mapped) = self.settle(got, expected) {
+        if let Some(mapped) = self.agree(got, expected) {
             assert_eq!(mapped, Mapped { range, from_reserved: reserved });
+            self.begin(range);
+        }
+    }
+
+    /// A change of that range is not settled.
+    fn begin(&mut self, range: PageRange) {
+        self.begun.push((self.changes, range));
+        self.changes += 1;
+    }
+
+    /// Which of the regions of before the page is in.
+    fn piece(&self, page: u64) -> usize {
+        runs(&self.model).iter().position(|run| run.range.end() > page).unwrap()
+    }
+
+    /// Whether a page may be changed by who means that object.
+    fn may_change(old: Option<&Page>, only: Option<u64>) -> Result<Page, VmError> {
+        match old {
+            None => Err(VmError::NotMapped),
+            Some(Page { transit: Some(_), .. }) => Err(VmError::Busy),
+            Some(page) => match (only, page.behind) {
+                (None, _) => Ok(*page),
+                (Some(id), Some((_, _, Backing::Object { id: of, .. }))) if of == id => Ok(*page),
+                _ => Err(VmError::NotOfObject),
+            },
         }
     }
 
@@ -225,61 +279,74 @@ impl World {
                 let Ok(range) = PageRange::from_page(place.first, place.pages) else { return };
                 let expected = self.expect(place, |_, old| match old {
                     Some(_) => Err(VmError::Occupied),
-                    None => Ok(Some(None)),
+                    None => Ok(Some(Page::settled(None))),
                 });
                 let got = self.list.reserve(range);
-                self.settle(got, expected);
+                self.agree(got, expected);
             }
-            Op::Unmap(place) => {
+            Op::Unmap(place, only) => {
                 let Ok(range) = PageRange::from_page(place.first, place.pages) else { return };
-                let expected = self.expect(place, |_, old| match old {
-                    Some(_) => Ok(None),
-                    None => Err(VmError::NotMapped),
+                let expected = self.expect(place, |page, old| {
+                    let old = Self::may_change(old, only)?;
+                    let transit = Some((self.changes, self.piece(page), Way::Out));
+                    Ok(Some(Page { transit, ..old }))
                 });
-                let before: Model = self
-                    .model
-                    .range(range.first()..range.end())
-                    .filter(|(_, what)| what.is_some())
-                    .map(|(page, what)| (*page, *what))
-                    .collect();
-                let mut gone = Vec::new();
-                let got = self.list.unmap(range, |piece| gone.push(piece));
-                let done = self.settle(got, expected).is_some();
-                assert_eq!(spread(&gone), if done { before } else { Model::new() });
+                let got = self.list.unmap(range, only);
+                if self.agree(got, expected).is_some() {
+                    self.begin(range);
+                }
             }
-            Op::Protect(place, access) => {
+            Op::Protect(place, access, only) => {
                 let Ok(range) = PageRange::from_page(place.first, place.pages) else { return };
-                let expected = self.expect(place, |_, old| match old {
-                    Some(Some((_, ceiling, _))) if !permits(*ceiling, access) => {
-                        Err(VmError::AboveCeiling)
+                let expected = self.expect(place, |page, old| {
+                    // Reserved pages are not mapped, whoever's they would be.
+                    if old == Some(&Page::settled(None)) {
+                        return Err(VmError::NotMapped);
                     }
-                    Some(Some((_, ceiling, backing))) => {
-                        Ok(Some(Some((access, *ceiling, *backing))))
+                    let old = Self::may_change(old, only)?;
+                    let (_, ceiling, backing) = old.behind.unwrap();
+                    if !permits(ceiling, access) {
+                        return Err(VmError::AboveCeiling);
                     }
-                    _ => Err(VmError::NotMapped),
+                    let transit = Some((self.changes, self.piece(page), Way::In));
+                    Ok(Some(Page { behind: Some((access, ceiling, backing)), transit }))
                 });
-                let before = self.model.clone();
-                let mut changed = Vec::new();
-                let got = self.list.protect(range, access, |piece| changed.push(piece));
-                self.settle(got, expected);
-                let differ: Model = self
-                    .model
-                    .iter()
-                    .filter(|(page, what)| before.get(page) != Some(what))
-                    .map(|(page, what)| (*page, *what))
-                    .collect();
-                assert_eq!(spread(&changed), differ);
+                let got = self.list.protect(range, access, only);
+                if self.agree(got, expected).is_some() {
+                    self.begin(range);
+                }
+            }
+            Op::Settle(number) => {
+                if self.begun.is_empty() {
+                    return;
+                }
+                let (change, range) = self.begun.remove(number % self.begun.len());
+                self.list.settle(range);
+                self.model.retain(|_, page| match page.transit {
+                    Some((of, _, Way::Out)) if of == change => false,
+                    Some((of, _, Way::In)) if of == change => {
+                        page.transit = None;
+                        true
+                    }
+                    _ => true,
+                });
             }
             Op::Drain(most) => {
+                // The end of a process: nothing is in transit any more.
+                while !self.begun.is_empty() {
+                    self.step(&Op::Settle(0));
+                }
                 let taken: Vec<Region> = self.list.all().iter().take(most).copied().collect();
                 let mut gone = Vec::new();
                 let empty = self.list.drain(most, |piece| gone.push(piece));
                 assert_eq!(empty, self.list.all().is_empty());
-                let mapped: Vec<_> =
-                    taken.iter().copied().filter(|r| r.usage != Use::Reserved).collect();
+                let is_backed = |r: &Region| !matches!(r.usage, Use::Reserved | Use::Leaving(None));
+                let mapped: Vec<_> = taken.iter().copied().filter(is_backed).collect();
                 assert_eq!(gone, mapped);
-                for page in spread(&taken).keys() {
-                    self.model.remove(page);
+                for region in &taken {
+                    (region.range.first()..region.range.end()).for_each(|page| {
+                        self.model.remove(&page).unwrap();
+                    });
                 }
             }
             Op::Grow => {
@@ -300,7 +367,7 @@ impl World {
         self.list.check_invariants().unwrap();
         assert_eq!(self.list.all(), runs(&self.model));
         assert_eq!(self.list.limit(), self.limit);
-        let mapped = self.model.values().filter(|what| what.is_some()).count() as u64;
+        let mapped = self.model.values().filter(|what| what.behind.is_some()).count() as u64;
         assert_eq!(self.list.mapped_pages(), mapped);
         for page in (0..WINDOW + 12).chain(AREAS[1].end - 7..AREAS[1].end + WINDOW) {
             assert_eq!(self.list.find(page).is_some(), self.model.contains_key(&page));

@@ -1,17 +1,19 @@
 //! Reading and writing user memory through the direct map.
 //!
 //! The address is walked in the space's own tables and the copy goes to the frame found, under the
-//! space's lock: it never faults, whatever is mapped, and a page cannot be taken away in between.
+//! space's lock, but for a single word of the space that is loaded: it never faults, whatever is mapped, and a page cannot be taken away in between.
 //! One copy is at most a page long, so the lock is held for a bounded time; a longer one is made of
 //! several, and user memory may change between them, as it may at any time.
 
-use super::AddressSpace;
+use super::{AddressSpace, Detached, SpaceError};
 use crate::tables::Store;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, PhysAddr, VirtAddr, is_lower_half};
 use core_paging::{Access, tree};
-use kernel_arch::paging;
+use core_vm::PageRange;
+use kernel_arch::{paging, user};
+use kernel_ops::paid::NoMemory;
 
 pub use kernel_ops::machine::{MAX_COPY_BYTES, NotMapped};
 
@@ -154,34 +156,26 @@ impl AddressSpace {
     }
 
     /// Reads an aligned 32-bit word of user memory in one access. Acquire, pairs with the release
-    /// of whoever in user space stored it.
+    /// of whoever in user space stored it. In place, without the lock, if this CPU has the space loaded, as it
+    /// has for a thread's own operations.
     #[inline(always)]
     pub fn load_u32(&self, address: u64) -> Result<u32, NotMapped> {
-        self.with_word(address, |phys| {
-            // SAFETY: aligned, so inside its page; as in `copy_in`.
-            unsafe { AtomicU32::from_ptr(paging::direct(phys).cast()) }.load(Ordering::Acquire)
-        })
+        if self.machine.is_loaded_here() {
+            return user::load_u32(address).ok_or(NotMapped);
+        }
+        self.load_u32_by_walk(address)
     }
 
-    /// Whether [`load_u32`](Self::load_u32) could read there.
-    #[inline(always)]
-    pub fn has_word(&self, address: u64) -> Result<(), NotMapped> {
-        self.with_word(address, |_| ())
-    }
-
-    /// Gives the place of an aligned 32-bit word of user memory to `body`, under the lock.
-    #[inline(always)]
-    fn with_word<T>(&self, address: u64, body: impl FnOnce(PhysAddr) -> T) -> Result<T, NotMapped> {
+    #[inline(never)]
+    fn load_u32_by_walk(&self, address: u64) -> Result<u32, NotMapped> {
         if !address.is_multiple_of(4) || !is_lower_half(address) {
             return Err(NotMapped);
         }
-        let virt = VirtAddr::new(address).ok_or(NotMapped)?;
-        let guard = self.root.lock();
-        let root = guard.in_use().ok_or(NotMapped)?;
-        // SAFETY: a walk reads only tables of the space, which stay while the lock is held, at
-        // indices below 512.
-        let read = unsafe { paging::entry_reader() };
-        tree::user_byte(read, root, virt).map(body).ok_or(NotMapped)
+        self.with_root(|root| {
+            let part = piece(root, address, 4, Want::Read)?;
+            // SAFETY: aligned, so inside its page; as in `copy_in`.
+            Ok(unsafe { AtomicU32::from_ptr(part.at.cast()) }.load(Ordering::Acquire))
+        })
     }
 
     /// Which frame and offset a user address leads to: what names a word of shared memory.
@@ -211,8 +205,28 @@ impl kernel_ops::machine::Space for AddressSpace {
         AddressSpace::load_u32(self, address)
     }
 
-    #[inline(always)]
-    fn has_word(&self, address: u64) -> Result<(), NotMapped> {
-        AddressSpace::has_word(self, address)
+    type Taken = Detached;
+
+    fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory> {
+        let mapped = AddressSpace::map_new(self, range.address(), range.pages(), access);
+        mapped.map_err(|error| match error {
+            SpaceError::Account(error) => NoMemory::Account(error),
+            other => {
+                debug_assert_eq!(other, SpaceError::OutOfMemory, "{range:?}");
+                NoMemory::Machine
+            }
+        })
+    }
+
+    fn unmap(&self, range: PageRange) -> Option<Detached> {
+        let taken = AddressSpace::unmap(self, range.address(), range.pages());
+        debug_assert!(matches!(taken, Ok(_) | Err(SpaceError::TooManyFlushes)), "{taken:?}");
+        taken.ok()
+    }
+
+    fn protect(&self, range: PageRange, access: Access) -> Option<Detached> {
+        let taken = AddressSpace::protect(self, range.address(), range.pages(), access);
+        debug_assert!(matches!(taken, Ok(_) | Err(SpaceError::TooManyFlushes)), "{taken:?}");
+        taken.ok()
     }
 }

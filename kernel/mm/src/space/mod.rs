@@ -1,9 +1,9 @@
 //! User address spaces: page tables of their own over the kernel's half, which all share.
 //!
 //! An [`AddressSpace`] lies in memory that is never given back; tables and pages come and go with
-//! [`create`](AddressSpace::create) and [`destroy`](AddressSpace::destroy). Every frame mapped in it is
-//! its own, but for the time page, which is one for all. No page is writable and executable. An account pays
-//! for every frame, tables too, from before it is allocated until it is free again.
+//! [`create`](AddressSpace::create) and [`destroy`](AddressSpace::destroy). A frame mapped in it is its own
+//! unless the entry says that it is shared: the time page, which is one for all, and memory objects. No page is writable and executable. An account pays
+//! for every frame that is its own, tables too, from before it is allocated until it is free again.
 //!
 //! Contract:
 //! - an error leaves tables and frames as they were;
@@ -12,31 +12,28 @@
 //!   can have a translation of them;
 //! - the space is taken apart only once no context is made for it, so no CPU has it loaded.
 //!
-//! * [`copy`]: reading and writing user memory. [`detached`]: what was unmapped.
+//! * [`copy`]: reading and writing user memory. [`enter`]: what is mapped. [`detached`]: what was unmapped.
 //! * [`pinned`]: ring blocks, which the kernel reaches without a walk.
 
 mod copy;
 mod detached;
+mod enter;
 mod pinned;
 
 pub use copy::{MAX_COPY_BYTES, NotMapped};
-use detached::Keeping;
 pub use detached::{Detached, MAX_PAGES};
+pub use enter::NewPages;
 pub use pinned::{Pinned, PinnedBlock, PinnedRing, Pinning};
 
-use crate::frames::{self, Run};
+use crate::frames::Run;
 use crate::tables::{self, Store};
 use crate::{OutOfMemory, time_page};
 use abi_types::place::USER_END;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
-use core_frames::Order;
 use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_paging::entry::Meaning;
-use core_paging::{
-    Access, Caching, Entry, Level, MapError, PageSizes, Request, Rights, TableStore, UnmapError,
-    tree,
-};
+use core_paging::{Access, Caching, Entry, Level, MapError, Rights, TableStore, UnmapError};
 use kernel_arch::paging::Space;
 use smp_lock::{LockClass, TicketLock};
 
@@ -103,19 +100,21 @@ pub enum SpaceError {
     Occupied,
     /// No frames.
     OutOfMemory,
+    /// More flushes are not over than may be.
+    TooManyFlushes,
     /// The account pays for no more.
     Account(ChargeError),
-}
-
-impl From<OutOfMemory> for SpaceError {
-    fn from(_: OutOfMemory) -> Self {
-        SpaceError::OutOfMemory
-    }
 }
 
 impl From<ChargeError> for SpaceError {
     fn from(error: ChargeError) -> Self {
         SpaceError::Account(error)
+    }
+}
+
+impl From<OutOfMemory> for SpaceError {
+    fn from(_: OutOfMemory) -> Self {
+        SpaceError::OutOfMemory
     }
 }
 
@@ -218,27 +217,10 @@ impl AddressSpace {
         if pages > MAX_PAGES {
             return Err(SpaceError::BadRange);
         }
-        let mut lock = self.root.lock();
-        let InUse { root, paid } = lock.in_use_mut()?;
-        let root = *root;
-        let mut store = Keeping::paid_by(paid.reserve_more(pages as u32)?.commit());
-        for page in 0..pages {
-            let mut one = || {
-                let mut new = frames::allocate(Order::FRAME)?;
-                new.zero();
-                let virt = virt.checked_add(page * PAGE_SIZE).ok_or(SpaceError::BadRange)?;
-                map_frames(&mut store, root, virt, new.frame(), 1, access)?;
-                new.leak();
-                Ok(())
-            };
-            if let Err(error) = one() {
-                let error = store.why(error);
-                self.undo(lock, store, virt, page);
-                return Err(error);
-            }
-        }
-        store.settle(paid);
-        Ok(())
+        let paid = self.pay_for(pages)?;
+        let mut new = NewPages::new(pages as usize)?;
+        let frame_of = |_| new.pop().unwrap_or_default();
+        self.enter(virt, pages, Rights::user(access), paid, frame_of)
     }
 
     /// Maps the time page, where every program expects it, and the counter it refers to.
@@ -256,33 +238,8 @@ impl AddressSpace {
     /// Maps a frame that is no address space's own, for reading.
     fn map_shared(&self, at: u64, frame: Frame, caching: Caching) -> Result<(), SpaceError> {
         let virt = Self::check_range(at, 1)?;
-        let mut lock = self.root.lock();
-        let InUse { root, paid } = lock.in_use_mut()?;
-        let mut store = Keeping::paid_by(paid.reserve_more(0)?.commit());
-        let rights = Rights { caching, ..Rights::user(Access::Read) };
-        let request = Request { virt, frame, pages: 1, rights, sizes: PageSizes::SMALL };
-        if let Err(error) = tree::map(&mut store, *root, request) {
-            let error = store.why(error.into());
-            self.undo(lock, store, virt, 0);
-            return Err(error);
-        }
-        store.settle(paid);
-        Ok(())
-    }
-
-    /// Gives mapped pages another kind of access. Translations of the old kind are forgotten when
-    /// the flush that is returned is done.
-    pub fn protect(
-        &self,
-        start: u64,
-        pages: u64,
-        access: Access,
-    ) -> Result<kernel_arch::paging::FlushRequest, SpaceError> {
-        let virt = Self::check_range(start, pages)?;
-        let root = self.root.lock();
-        let root = root.in_use().ok_or(SpaceError::Absent)?;
-        tree::protect(&mut Store, root, virt, pages, access)?;
-        Ok(self.machine.request_flush())
+        let rights = Rights { caching, shared: true, ..Rights::user(Access::Read) };
+        self.enter(virt, 1, rights, self.pay_for(0)?, |_| frame)
     }
 
     /// Takes the space apart, about `max_frames` frames at a time: what was freed, and whether that
@@ -328,19 +285,6 @@ impl Default for AddressSpace {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn map_frames(
-    store: &mut Keeping,
-    root: Frame,
-    virt: VirtAddr,
-    frame: Frame,
-    pages: u64,
-    access: Access,
-) -> Result<(), SpaceError> {
-    let request =
-        Request { virt, frame, pages, rights: Rights::user(access), sizes: PageSizes::SMALL };
-    Ok(tree::map(store, root, request)?)
 }
 
 // What the parts of a step cost, each in fractions of what freeing a frame by itself does.
@@ -399,7 +343,7 @@ fn free_below(
                     return false;
                 }
             }
-            (Meaning::Page(frame, _), _) if !time_page::is(frame) => {
+            (Meaning::Page(frame, rights), _) if !rights.shared => {
                 freed.pages += 1;
                 // SAFETY: as in `destroy`; the entries of those before it are empty.
                 let follows = unsafe { run.add(frame) };

@@ -4,8 +4,7 @@
 //! direct map without a walk. Its frames belong to the space and go with it; as long as a
 //! [`PinnedBlock`] is there, the space stays.
 
-use super::detached::Keeping;
-use super::{AddressSpace, InUse, MAX_PAGES, SpaceError, map_frames};
+use super::{AddressSpace, SpaceError};
 use crate::frames::{self, OwnedFrames};
 use abi_ring::Memory;
 use abi_sync::BlockMemory;
@@ -15,7 +14,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_frames::Order;
 use core_ledger::{Charge, Frames};
-use core_paging::Access;
+use core_paging::{Access, Rights};
 use kernel_arch::paging;
 
 /// The kernel's hold on a block.
@@ -26,18 +25,16 @@ pub struct PinnedBlock {
     pages: u64,
 }
 
-/// A block on its way to being pinned: its frames are there and paid for, some of them zeroed and mapped. Done
-/// in steps, because a large ring is more than fits a section of kernel code (`section`).
+/// A block on its way to being pinned: its frames are there and paid for, some of them zeroed. Done in steps,
+/// because a large ring is more than fits a section of kernel code (`section`).
 #[derive(Debug)]
-#[must_use = "a block that is not pinned to the end is to be undone"]
 pub struct Pinning {
     space: &'static AddressSpace,
     block: OwnedFrames,
-    /// Pays for the pages that are not mapped yet.
     paid: Charge<'static, Frames>,
     virt: VirtAddr,
     pages: u64,
-    mapped: u64,
+    zeroed: u64,
 }
 
 /// What a step came to.
@@ -49,8 +46,7 @@ pub enum Pinned {
     Done(PinnedBlock),
 }
 
-/// Pages of a block that are zeroed and mapped in one step: as many as fit a section of kernel code (`section`),
-/// most of which is zeroing.
+/// Pages of a block that are zeroed in one step: as many as fit a section of kernel code (`section`).
 const PAGES_PER_STEP: u64 = 16;
 
 impl AddressSpace {
@@ -70,25 +66,25 @@ impl AddressSpace {
         let pages = (bytes as u64).div_ceil(PAGE_SIZE);
         let virt = Self::check_range(start, pages)?;
         let order = Order::for_frames(pages).ok_or(SpaceError::BadRange)?;
-        let paid = self.root.lock().in_use_mut()?.paid.reserve_more(pages as u32)?.commit();
-        Ok(Pinning { space: self, block: frames::allocate(order)?, paid, virt, pages, mapped: 0 })
+        let paid = self.pay_for(pages)?;
+        Ok(Pinning { space: self, block: frames::allocate(order)?, paid, virt, pages, zeroed: 0 })
     }
 }
 
 impl Pinning {
-    /// Zeroes and maps some more pages. If that fails nothing is left of the block.
+    /// Zeroes some more pages, and maps all of them with the last. If that fails nothing is left of the block.
     pub fn step(mut self) -> Result<Pinned, SpaceError> {
-        let part = (self.pages - self.mapped).min(PAGES_PER_STEP);
-        self.block.zero_some(self.mapped, part);
-        if let Err(error) = self.map_some(part) {
-            self.undo();
-            return Err(error);
-        }
-        self.mapped += part;
-        if self.mapped < self.pages {
+        let part = (self.pages - self.zeroed).min(PAGES_PER_STEP);
+        self.block.zero_some(self.zeroed, part);
+        self.zeroed += part;
+        if self.zeroed < self.pages {
             return Ok(Pinned::More(self));
         }
-        let Self { space, block, pages, .. } = self;
+        let Self { space, block, paid, virt, pages, .. } = self;
+        let (first, rights) = (block.frame(), Rights::user(Access::Write));
+        // The order of a block bounds its frames far below where adding would overflow.
+        let frame_of = |n| first.checked_add(n).unwrap_or_default();
+        space.enter(virt, pages, rights, paid, frame_of)?;
         let total = block.count();
         let frame = block.leak();
         if let Some(rest) = frame.checked_add(pages) {
@@ -97,33 +93,6 @@ impl Pinning {
         }
         space.pins.fetch_add(1, Ordering::Relaxed);
         Ok(Pinned::Done(PinnedBlock { space, frame, pages }))
-    }
-
-    fn map_some(&mut self, part: u64) -> Result<(), SpaceError> {
-        let bad = SpaceError::BadRange;
-        let virt = self.virt.checked_add(self.mapped * PAGE_SIZE).ok_or(bad)?;
-        let frame = self.block.frame().checked_add(self.mapped).ok_or(bad)?;
-        let mut lock = self.space.root.lock();
-        let InUse { root, paid } = lock.in_use_mut()?;
-        let mut store = Keeping::paid_by(self.paid.split(part as u32).ok_or(bad)?);
-        if let Err(error) = map_frames(&mut store, *root, virt, frame, part, Access::Write) {
-            let error = store.why(error);
-            self.space.undo(lock, store, virt, 0);
-            return Err(error);
-        }
-        store.settle(paid);
-        Ok(())
-    }
-
-    /// Unmaps what was mapped. The block is freed after every CPU has forgotten it.
-    fn undo(self) {
-        let mut left = self.mapped;
-        while left > 0 {
-            let part = left.min(MAX_PAGES);
-            left -= part;
-            let Some(virt) = self.virt.checked_add(left * PAGE_SIZE) else { return };
-            self.space.forget_block(virt, part);
-        }
     }
 }
 

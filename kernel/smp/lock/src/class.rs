@@ -41,12 +41,16 @@ pub enum LockClass {
     Table,
     /// What the threads of a process share: their count, its limits, its rings.
     Members,
+    /// What the pages of a process are used for.
+    Regions,
     /// Who waits for a thread's end, and who may.
     Lifecycle,
     /// A CPU's run queue. Never two at once.
     Queue,
     /// The threads that wait for the reaper: a queue hands over those it finds dead.
     Reaper,
+    /// Changes of address spaces that wait for other CPUs.
+    Changes,
     /// A ring's completion queue.
     Cq,
     /// The deadlines that are armed on a CPU.
@@ -75,7 +79,7 @@ pub enum LockClass {
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 24] = [
+    pub const ORDERED: [Self; 26] = [
         Self::Global,
         Self::Keyboard,
         Self::Console,
@@ -86,9 +90,11 @@ impl LockClass {
         Self::Context,
         Self::Table,
         Self::Members,
+        Self::Regions,
         Self::Lifecycle,
         Self::Queue,
         Self::Reaper,
+        Self::Changes,
         Self::Cq,
         Self::Deadlines,
         Self::ContextStack,
@@ -113,6 +119,7 @@ impl LockClass {
             | Self::Lines
             | Self::Records
             | Self::Reaper
+            | Self::Changes
             | Self::StackSlots
             | Self::Devices
             | Self::Heap
@@ -124,6 +131,7 @@ impl LockClass {
             | Self::Context
             | Self::Table
             | Self::Members
+            | Self::Regions
             | Self::Lifecycle
             | Self::Queue
             | Self::Cq

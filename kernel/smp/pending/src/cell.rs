@@ -34,6 +34,8 @@ pub enum Target {
     },
     /// Input of the console.
     Read,
+    /// A change of the address space that other CPUs have to hear of: it takes place whatever happens.
+    Memory,
     /// Room for output to the console.
     Write,
 }
@@ -113,6 +115,7 @@ const JOIN: u64 = 3;
 const PARK: u64 = 4;
 const READ: u64 = 5;
 const WRITE: u64 = 6;
+const MEMORY: u64 = 7;
 const KIND_SHIFT: u32 = 24;
 
 const SLEEP_LIMIT: u64 = Limit::Sleep as u64;
@@ -267,6 +270,7 @@ impl Cell {
             Target::Join { thread } => (JOIN << KIND_SHIFT, thread),
             Target::Park { ticket } => (PARK << KIND_SHIFT, u64::from(ticket)),
             Target::Read => (READ << KIND_SHIFT, 0),
+            Target::Memory => (MEMORY << KIND_SHIFT, 0),
             Target::Write => (WRITE << KIND_SHIFT, 0),
         };
         self.target.store(word, Relaxed);
@@ -285,7 +289,8 @@ impl Cell {
             JOIN => Target::Join { thread: key },
             PARK => Target::Park { ticket: key as u32 },
             READ => Target::Read,
-            _ => Target::Write,
+            WRITE => Target::Write,
+            _ => Target::Memory,
         }
     }
 }

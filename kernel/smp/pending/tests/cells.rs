@@ -76,6 +76,7 @@ fn a_cell_knows_what_it_waits_for() {
         Target::Join { thread: 1 << 63 },
         Target::Park { ticket: u32::MAX >> 1 },
         Target::Read,
+        Target::Memory,
     ] {
         cell.set_target(target);
         assert_eq!(cell.target(), target);

@@ -48,6 +48,7 @@ impl Objects for Kernel {
             KernelObject::ThreadSpawner => schema::thread_spawner::INTERFACE.is_transferable,
             KernelObject::ThreadControl => schema::thread_control::INTERFACE.is_transferable,
             KernelObject::ThreadHandle(_) => schema::thread_handle::INTERFACE.is_transferable,
+            KernelObject::VirtualMemory => schema::virtual_memory::INTERFACE.is_transferable,
         }
     }
 
@@ -86,6 +87,10 @@ fn serve(
         KernelObject::SystemInfo => {
             let mut server = served::system_info::SystemInfo(&info::Counted);
             schema::system_info::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::VirtualMemory => {
+            let mut server = served::virtual_memory::VirtualMemory(calling);
+            schema::virtual_memory::dispatch(&mut server, method, params, results)
         }
         KernelObject::ThreadSpawner => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);

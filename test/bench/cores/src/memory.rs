@@ -73,7 +73,7 @@ fn paging(bench: &Bench) {
     for (name, request) in [("beside another", beside), ("with tables of its own", far)] {
         bench.run(&format!("paging: map and unmap a page {name}"), |_| {
             map(&mut tables, root, black_box(request)).unwrap();
-            unmap(&mut tables, root, request.virt, 1, |frame, _| _ = black_box(frame)).unwrap();
+            unmap(&mut tables, root, request.virt, 1, |frame, _, _| _ = black_box(frame)).unwrap();
         });
     }
     let virt = request(0).virt;

@@ -1,7 +1,7 @@
 //! Accounts, address spaces, flushes, locks, the trace.
 
 use core_ledger::{Frames, Ledger, Profile};
-use core_tlb::{Residents, Shootdown};
+use core_tlb::{Resident, Residents, Shootdown};
 use core_vm::{Access, PageRange, Region, Regions};
 use smp_lock::TicketLock;
 use smp_trace::{Buffer, Control, Record};
@@ -43,6 +43,7 @@ fn vm(bench: &Bench) {
         for n in 0..regions {
             let range = PageRange::from_page(100 + 2 * n, 1).unwrap();
             let _ = list.map_own(range, Access::Read).unwrap();
+            list.settle(range);
         }
         let middle = PageRange::from_page(100 + regions, 1).unwrap();
         let free = PageRange::from_page(101 + regions, 1).unwrap();
@@ -51,11 +52,15 @@ fn vm(bench: &Bench) {
         });
         bench.run(&format!("vm: map and unmap a page among {regions} regions"), |_| {
             let _ = black_box(list.map_own(free, Access::Write).unwrap());
-            list.unmap(free, |gone| _ = black_box(gone)).unwrap();
+            list.settle(free);
+            list.unmap(free, None).unwrap();
+            list.settle(free);
         });
         bench.run(&format!("vm: protect a page among {regions} regions, twice"), |_| {
-            list.protect(middle, Access::Write, |piece| _ = black_box(piece)).unwrap();
-            list.protect(middle, Access::Read, |piece| _ = black_box(piece)).unwrap();
+            for access in [Access::Write, Access::Read] {
+                list.protect(middle, access, None).unwrap();
+                list.settle(middle);
+            }
         });
         bench.run(&format!("vm: find two free pages past {regions} regions"), |_| {
             let _ = black_box(list.find_free(2, 100 * 4096).unwrap());
@@ -71,7 +76,7 @@ fn tlb(bench: &Bench) {
         black_box(posted.token.finish(&shootdown).is_ok());
     });
     for cpu in 1..4 {
-        residents.enter(cpu);
+        residents.enter(Resident::of(cpu));
     }
     bench.run("tlb: request to three CPUs, and their answers", |_| {
         let posted = shootdown.begin().unwrap().post(&residents, 0);

@@ -7,13 +7,14 @@
 //! entries, switches.
 //!
 //! * [`measure`]: samples and their summary. [`raw`]: operations by hand.
-//! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`].
+//! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`], [`memory`].
 //! * [`timed`]: operations with a deadline.
 #![no_std]
 #![no_main]
 
 mod ipc;
 mod measure;
+mod memory;
 mod park;
 mod raw;
 mod ring;
@@ -22,6 +23,7 @@ mod timed;
 
 use abi_types::CapSlot;
 use bench_schema::echo;
+use capos_rt::memory::Memory;
 use capos_rt::thread::Threads;
 use capos_rt::{Env, Error};
 use measure::Counter;
@@ -39,6 +41,7 @@ struct Bench {
     timer: CapSlot,
     park_space: CapSlot,
     threads: Threads,
+    memory: Memory,
 }
 
 const SUITE: Suite<Bench> = Suite::new(&[
@@ -58,6 +61,7 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("bench.enter_timeout", timed::enter_with_timeout),
     Test::new("bench.yield_thread", threads::yield_thread),
     Test::new("bench.yield_process", threads::yield_process),
+    Test::new("bench.map_touch_unmap", memory::map_touch_unmap),
     Test::new("bench.thread_create_join", threads::create_join),
 ]);
 
@@ -71,6 +75,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
         timer: env.cap("timer", schema::timer::INTERFACE_ID)?,
         park_space: env.cap("park", schema::park_space::INTERFACE_ID)?,
         threads: Threads::of(&env.caps)?,
+        memory: Memory::of(&env.caps)?,
     };
     test_user::run_with(env, &SUITE, &mut bench)
 }

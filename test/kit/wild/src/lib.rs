@@ -73,6 +73,17 @@ pub mod at {
     }
 }
 
+/// Calls code at an address, which returns a number and changes nothing else.
+pub fn call(address: u64) -> u64 {
+    let result: u64;
+    // SAFETY: what is there returns, as the caller means it to, or ends this process; all that a function may
+    // change counts as changed.
+    unsafe {
+        asm!("call {code}", code = in(reg) address, lateout("rax") result, clobber_abi("C"));
+    }
+    result
+}
+
 /// Ends the process by a fault that no program survives.
 pub fn fault() -> ! {
     // SAFETY: an invalid instruction ends the process.

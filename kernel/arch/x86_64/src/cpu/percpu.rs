@@ -10,7 +10,7 @@ use super::features::Features;
 use super::speculation::Predictions;
 use crate::context::Context;
 use crate::entropy::OwnGenerator;
-use crate::paging::{Resident, Space};
+use crate::paging::{Resident, Space, entry_way_of};
 use crate::time::OneShotTimer;
 use crate::trap::{Fault, TrapFrame};
 use core::arch::asm;
@@ -83,8 +83,6 @@ pub struct PerCpu {
     state: AtomicU8,
     /// Work another CPU asked for, a `fn()`; null when there is none.
     pub(crate) job: AtomicPtr<()>,
-    /// Up to which request translations were forgotten, see `paging::Space`.
-    pub(crate) flushed: AtomicU64,
     /// How many spurious interrupts there were.
     pub(crate) spurious: AtomicU64,
     identity: Once<Identity>,
@@ -117,8 +115,8 @@ impl PerCpu {
             user_stack: AtomicU64::new(0),
             current: AtomicPtr::new(core::ptr::null_mut()),
             space: AtomicPtr::new(core::ptr::null_mut()),
-            resident: Resident::of(index),
-            entry_way: AtomicU8::new(Resident::of(index).entry_way()),
+            resident: Resident::of(index as usize),
+            entry_way: AtomicU8::new(entry_way_of(Resident::of(index as usize))),
             stack_top: AtomicU64::new(stack_top),
             timer: OneShotTimer::new(),
             predictions: Predictions::new(),
@@ -129,7 +127,6 @@ impl PerCpu {
             apic_id: AtomicU32::new(apic_id),
             state: AtomicU8::new(CpuState::Absent as u8),
             job: AtomicPtr::new(core::ptr::null_mut()),
-            flushed: AtomicU64::new(0),
             spurious: AtomicU64::new(0),
             identity: Once::new(),
             descriptors: UnsafeCell::new(Descriptors::new()),

@@ -5,8 +5,9 @@
 
 mod space;
 
-pub use space::{CpuSet, FlushRequest, MAX_CPUS, Space, flush_requested};
-pub(crate) use space::{Resident, WAY_BARRIER, flush_if_requested};
+pub(crate) use core_tlb::Resident;
+pub use space::{CpuSet, Flush, FlushPermit, MAX_CPUS, Space, TooManyFlushes, flush_if_requested};
+pub(crate) use space::{WAY_BARRIER, entry_way_of};
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -47,20 +48,6 @@ pub fn direct(phys: PhysAddr) -> *mut u8 {
 pub unsafe fn read_entry(table: Frame, index: usize) -> Entry {
     // SAFETY: aligned and inside the frame by the contract.
     Entry(unsafe { direct(table.start()).cast::<u64>().add(index).read_volatile() })
-}
-
-/// Reads of table entries, with the place of the direct map looked up once: for a walk.
-///
-/// # Safety
-/// The function is called only as [`read_entry`] may be.
-#[inline(always)]
-pub unsafe fn entry_reader() -> impl Fn(Frame, usize) -> Entry {
-    let base = direct_map_offset() as *const u8;
-    move |table, index| {
-        let table = base.wrapping_add(table.start().as_u64() as usize).cast::<u64>();
-        // SAFETY: aligned and inside the frame by the contract.
-        Entry(unsafe { table.add(index).read_volatile() })
-    }
 }
 
 /// Writes an entry of a table.

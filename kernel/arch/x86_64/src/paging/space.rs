@@ -1,23 +1,33 @@
 //! Address spaces as CPUs see them: a root, and who has it loaded.
 //!
 //! A CPU says that it is resident before it loads the root and takes that back after it has loaded
-//! another. Whoever takes a translation away changes the tables first and then looks who is
-//! resident: a CPU that is not in the set had no chance to see the old tables. Those in the set
-//! are asked to flush, and answer with the generation they have flushed up to.
+//! another. Whoever takes a translation away changes the tables first and then posts a request, which looks
+//! who is resident: a CPU that is not in the set had no chance to see the old tables. Those in the set are
+//! asked to flush, and answer in their interrupt. What orders all this is `core_tlb`; here is what it does to
+//! the hardware.
 
 use crate::cpu::{self, PerCpu};
 use core::arch::asm;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use core_address::Frame;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core_address::{Frame, PAGE_SIZE, VirtAddr};
+pub use core_tlb::CpuSet;
+use core_tlb::{Permit, Resident, Residents, Shootdown, Token};
 
 /// CPUs that can be in a resident set.
-pub const MAX_CPUS: usize = 128;
+pub const MAX_CPUS: usize = CpuSet::MAX_CPUS;
 
 /// In the place of a number of contexts: there are no tables.
 const CLOSED: u32 = u32::MAX;
 
-/// Counts requests to flush: each gets the next number.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// Requests that may be open at a time: more than there can be pending operations, each of which has a cell
+/// that its process paid for.
+const MAX_REQUESTS: u32 = 1 << 20;
+
+/// Pages of this CPU's that are forgotten one by one; beyond, all of user mode's at once are cheaper.
+const PAGES_ONE_BY_ONE: u64 = 16;
+
+/// The flushes that CPUs were asked for.
+static SHOOTDOWN: Shootdown<MAX_CPUS> = Shootdown::new(MAX_REQUESTS);
 
 /// Counts openings of address spaces. Zero is none.
 static OPENINGS: AtomicU64 = AtomicU64::new(0);
@@ -27,6 +37,11 @@ const WAY_HIGH: u8 = 1 << 0;
 /// Another: predictions learned in one address space are forgotten before the next.
 pub(crate) const WAY_BARRIER: u8 = 1 << 1;
 
+/// A CPU's way into address spaces, as far as its place in resident sets decides it.
+pub(crate) const fn entry_way_of(cpu: Resident) -> u8 {
+    if cpu.is_high() { WAY_HIGH } else { 0 }
+}
+
 /// A root of page tables that contexts run in.
 #[derive(Debug)]
 pub struct Space {
@@ -35,40 +50,44 @@ pub struct Space {
     /// Which opening of all there were this one is: no two have the same.
     identity: AtomicU64,
     /// CPUs that have it loaded, or are about to.
-    resident: [AtomicU64; 2],
+    residents: Residents,
     /// Contexts made for it that have not been taken apart, or [`CLOSED`].
     contexts: AtomicU32,
 }
 
-/// A CPU's place in resident sets; one beyond [`MAX_CPUS`] has none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Resident {
-    is_high: bool,
-    bit: u64,
-}
+/// The right to ask for one flush, taken before tables change.
+#[derive(Debug)]
+#[must_use = "tables are changed between the permit and its request"]
+pub struct FlushPermit(Permit<'static, MAX_CPUS>);
 
-impl Resident {
-    /// The place of the CPU with that number.
-    pub(crate) const fn of(cpu: u32) -> Self {
-        let bit = if cpu < MAX_CPUS as u32 { 1 << (cpu % 64) } else { 0 };
-        Self { is_high: cpu / 64 == 1, bit }
-    }
-
-    /// Its way into address spaces, as far as the place decides it.
-    pub(crate) const fn entry_way(self) -> u8 {
-        if self.is_high { WAY_HIGH } else { 0 }
-    }
-}
-
-/// CPUs, bit n for number n.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CpuSet(pub u128);
-
-/// A flush that CPUs were asked for.
+/// As many flushes as there may be are not over. Nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FlushRequest {
-    generation: u64,
-    cpus: CpuSet,
+pub struct TooManyFlushes;
+
+/// A flush that other CPUs were asked for.
+#[derive(Debug)]
+#[must_use = "what was taken away may be used again only when it is over"]
+pub struct Flush(Token);
+
+impl FlushPermit {
+    /// Asks for room for one request.
+    pub fn new() -> Result<Self, TooManyFlushes> {
+        SHOOTDOWN.begin().map(Self).map_err(|_| TooManyFlushes)
+    }
+}
+
+impl Flush {
+    /// Whether every CPU asked has flushed.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.0.is_done(&SHOOTDOWN)
+    }
+
+    /// Ends the request if every CPU asked has flushed; else it comes back.
+    #[inline]
+    pub fn finish(self) -> Result<(), Self> {
+        self.0.finish(&SHOOTDOWN).map_err(Self)
+    }
 }
 
 impl Space {
@@ -77,7 +96,7 @@ impl Space {
         Self {
             cr3: AtomicU64::new(0),
             identity: AtomicU64::new(0),
-            resident: [const { AtomicU64::new(0) }; 2],
+            residents: Residents::new(),
             contexts: AtomicU32::new(CLOSED),
         }
     }
@@ -117,20 +136,15 @@ impl Space {
         self.contexts.fetch_sub(1, Ordering::Release);
     }
 
-    /// The CPUs that have it loaded.
+    /// The CPUs that have it loaded, as a guess.
     pub fn resident(&self) -> CpuSet {
-        let [low, high] = &self.resident;
-        CpuSet(
-            u128::from(low.load(Ordering::Relaxed))
-                | u128::from(high.load(Ordering::Relaxed)) << 64,
-        )
+        self.residents.glance()
     }
 
-    /// Where a CPU says that it is resident.
-    #[inline]
-    fn word(&self, cpu: Resident) -> &AtomicU64 {
-        let [low, high] = &self.resident;
-        if cpu.is_high { high } else { low }
+    /// Whether this CPU has it loaded; it stays so while the thread that asks is not switched from.
+    #[inline(always)]
+    pub fn is_loaded_here(&self) -> bool {
+        core::ptr::eq(cpu::this().space.load(Ordering::Relaxed), self)
     }
 
     /// Makes this CPU use the space.
@@ -144,9 +158,7 @@ impl Space {
             // SAFETY: by the contract.
             return unsafe { self.enter_otherwise(cpu) };
         }
-        let [low, _] = &self.resident;
-        // SeqCst, pairs with the fence in `request_flush`: said before the tables are walked.
-        low.fetch_or(cpu.resident.bit, Ordering::SeqCst);
+        self.residents.enter_low(cpu.resident);
         // SAFETY: the kernel's half is the same in all tables, so everything in use stays.
         unsafe { load(self.cr3.load(Ordering::Relaxed)) };
     }
@@ -161,34 +173,31 @@ impl Space {
         if cpu.entry_way.load(Ordering::Relaxed) & WAY_BARRIER != 0 {
             cpu.predictions.belong_to(self.identity.load(Ordering::Relaxed));
         }
-        // SeqCst, as in `enter`.
-        self.word(cpu.resident).fetch_or(cpu.resident.bit, Ordering::SeqCst);
+        self.residents.enter(cpu.resident);
         // SAFETY: as in `enter`.
         unsafe { load(self.cr3.load(Ordering::Relaxed)) };
     }
 
-    /// Takes back that a CPU has it loaded.
+    /// Takes back that a CPU has it loaded: it has loaded other tables.
     #[inline]
     pub(crate) fn leave(&self, cpu: Resident) {
-        // Release: the load of other tables came before.
-        self.word(cpu).fetch_and(!cpu.bit, Ordering::Release);
+        self.residents.leave(cpu);
     }
 
-    /// After a translation was taken from the tables: forgets it on this CPU, and says which other
-    /// CPUs have to. They are to be interrupted and to call [`flush_requested`].
-    #[must_use = "the CPUs have to be interrupted, and waited for"]
-    pub fn request_flush(&self) -> FlushRequest {
-        // AcqRel, pairs with the acquire in `flush_requested`: a CPU that sees the number sees the
-        // changed tables.
-        let generation = GENERATION.fetch_add(1, Ordering::AcqRel) + 1;
-        // Pairs with the SeqCst in `enter`: tables changed, fence, look.
-        fence(Ordering::SeqCst);
-        let me = cpu::this().index();
-        let resident = self.resident().0;
-        if resident >> me & 1 == 1 {
-            flush_requested();
+    /// After the translations of some pages were taken from the tables, or narrowed: forgets them on this CPU.
+    /// The second is the CPUs that are to be interrupted and to call [`flush_if_requested`]: those that others
+    /// wait for as well are on their way.
+    pub fn request_flush(
+        &self,
+        permit: FlushPermit,
+        start: VirtAddr,
+        pages: u64,
+    ) -> (Flush, CpuSet) {
+        let posted = permit.0.post(&self.residents, cpu::this().index() as usize);
+        if posted.flush_here {
+            forget(start, pages);
         }
-        FlushRequest { generation, cpus: CpuSet(resident & !(1 << me)) }
+        (Flush(posted.token), posted.interrupt)
     }
 }
 
@@ -198,52 +207,26 @@ impl Default for Space {
     }
 }
 
-impl CpuSet {
-    /// Whether there is none.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
+/// Forgets this CPU's translations of user pages, and what it remembers of the tables on the way.
+fn forget(start: VirtAddr, pages: u64) {
+    if pages > PAGES_ONE_BY_ONE {
+        return forget_all();
     }
-
-    /// Their numbers.
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        (0..MAX_CPUS).filter(move |cpu| self.0 >> cpu & 1 == 1)
+    for page in (0..pages).filter_map(|n| start.checked_add(n * PAGE_SIZE)) {
+        super::flush(page);
     }
 }
 
-impl FlushRequest {
-    /// The CPUs to be interrupted.
-    pub const fn cpus(&self) -> CpuSet {
-        self.cpus
-    }
-
-    /// Whether every CPU asked has flushed.
-    pub fn is_done(&self) -> bool {
-        self.cpus.iter().all(|index| {
-            // Acquire, pairs with the release in `flush_requested`.
-            cpu::all()
-                .get(index)
-                .is_none_or(|cpu| cpu.flushed.load(Ordering::Acquire) >= self.generation)
-        })
-    }
-}
-
-/// Forgets this CPU's translations of user addresses, and says up to which request it has.
-pub fn flush_requested() {
-    let cpu: &PerCpu = cpu::this();
-    // Acquire, pairs with the increment in `request_flush`.
-    let generation = GENERATION.load(Ordering::Acquire);
+/// Forgets this CPU's translations of all user pages.
+fn forget_all() {
     // SAFETY: loads what is loaded; translations that are not global are forgotten.
     unsafe { load(super::current_root().start().as_u64()) };
-    // Release, pairs with the acquire in `is_done`.
-    cpu.flushed.store(generation, Ordering::Release);
 }
 
-/// Forgets them if there is a request this CPU has not answered.
-pub(crate) fn flush_if_requested() {
-    // Relaxed: a request that is not seen here sends an interrupt that comes after.
-    if cpu::this().flushed.load(Ordering::Relaxed) != GENERATION.load(Ordering::Relaxed) {
-        flush_requested();
-    }
+/// Answers the requests to this CPU that it has not answered. In the interrupt that comes with one, and
+/// wherever else one may have come since.
+pub fn flush_if_requested() {
+    SHOOTDOWN.drain(cpu::this().index() as usize, forget_all);
 }
 
 /// Loads CR3.

@@ -140,6 +140,11 @@ impl TrapFrame {
         self.rflags = FLAG_ALWAYS;
     }
 
+    /// Goes on at another instruction of the kernel's, with everything else as it is.
+    pub(super) fn go_on_at(&mut self, rip: u64) {
+        self.rip = rip;
+    }
+
     /// The registers of the caller, as far as a function can see them: for a report without a trap.
     pub fn here() -> TrapFrame {
         let mut frame = TrapFrame::default();

@@ -15,7 +15,7 @@ pub const TIMER_VECTOR: u8 = 48;
 pub const SPURIOUS_VECTOR: u8 = 255;
 
 use crate::cpu::{self, KERNEL_CODE, KERNEL_DATA};
-use crate::{apic, hooks, irq, paging, stop, time};
+use crate::{apic, hooks, irq, paging, stop, time, user};
 use core::sync::atomic::Ordering;
 use core_fault::Vector;
 
@@ -27,6 +27,9 @@ pub(crate) extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
         stop::stop_here(frame);
     }
     if vector.0 < 32 {
+        if vector == Vector::PAGE_FAULT && !frame.is_from_user() && fix_up(frame) {
+            return true;
+        }
         if recover(frame) {
             return true;
         }
@@ -58,6 +61,17 @@ pub(crate) extern "C" fn dispatch(frame: &mut TrapFrame) -> bool {
         _ => irq::take(frame),
     }
     false
+}
+
+/// Goes on after a read of user memory that found none.
+fn fix_up(frame: &mut TrapFrame) -> bool {
+    match user::fixup_for(frame.rip()) {
+        Some(after) => {
+            frame.go_on_at(after);
+            true
+        }
+        None => false,
+    }
 }
 
 /// Sends a fault that was provoked back to where it was provoked from.
