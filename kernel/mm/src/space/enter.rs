@@ -16,7 +16,10 @@ use core_paging::{Entry, Rights, TableStore, tree};
 #[derive(Debug)]
 pub struct Zeroed<const N: usize> {
     frames: [Frame; N],
-    count: usize,
+    /// Those before it were taken out.
+    first: usize,
+    /// Those from it on were not made.
+    end: usize,
 }
 
 /// The frames of one mapping.
@@ -24,7 +27,7 @@ pub type NewPages = Zeroed<{ MAX_PAGES as usize }>;
 
 impl<const N: usize> Zeroed<N> {
     fn none() -> Self {
-        Self { frames: [Frame::default(); N], count: 0 }
+        Self { frames: [Frame::default(); N], first: 0, end: 0 }
     }
 
     /// So many frames, at most `N`.
@@ -36,26 +39,33 @@ impl<const N: usize> Zeroed<N> {
 
     /// Has at least so many frames, at most `N`, or no more than before.
     fn fill_up_to(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        while self.count < count {
-            let slot = self.frames.get_mut(self.count).ok_or(OutOfMemory)?;
+        while self.count() < count {
+            let slot = self.frames.get_mut(self.end).ok_or(OutOfMemory)?;
             let mut new = frames::allocate(Order::FRAME)?;
             new.zero();
             *slot = new.leak();
-            self.count += 1;
+            self.end += 1;
         }
         Ok(())
     }
 
-    /// Takes one out; it is the caller's.
-    pub(crate) fn pop(&mut self) -> Option<Frame> {
-        self.count = self.count.checked_sub(1)?;
-        self.frames.get(self.count).copied()
+    /// How many are left.
+    fn count(&self) -> usize {
+        self.end - self.first
+    }
+
+    /// Takes the first out; it is the caller's. In the order they were made: frames that lie one after the other are
+    /// freed together later.
+    pub(crate) fn take(&mut self) -> Option<Frame> {
+        let frame = self.frames.get(self.first..self.end)?.first().copied()?;
+        self.first += 1;
+        Some(frame)
     }
 }
 
 impl<const N: usize> Drop for Zeroed<N> {
     fn drop(&mut self) {
-        while let Some(frame) = self.pop() {
+        while let Some(frame) = self.take() {
             // SAFETY: leaked in `fill_up_to`; what is still here was given to nobody.
             drop(unsafe { OwnedFrames::from_leaked(frame, Order::FRAME) });
         }
@@ -73,7 +83,7 @@ impl TableStore for Entering<'_> {
         Store.write(table, index, entry);
     }
     fn new_table(&mut self) -> Option<Frame> {
-        self.0.pop()
+        self.0.take()
     }
     fn free_table(&mut self, _: Frame) {}
 }
@@ -100,8 +110,8 @@ impl AddressSpace {
             let mut lock = self.root.lock();
             let InUse { root, paid: all } = lock.in_use_mut()?;
             let missing = tree::missing_tables(&Store, *root, virt, pages)?;
-            if missing > tables.count {
-                let more = all.reserve_more((missing - tables.count) as u32)?.commit();
+            if missing > tables.count() {
+                let more = all.reserve_more((missing - tables.count()) as u32)?.commit();
                 drop(lock);
                 let merged = paid.merge(more);
                 debug_assert!(merged.is_ok(), "a space has one account");
@@ -110,7 +120,7 @@ impl AddressSpace {
             }
             tree::fill(&mut Entering(&mut tables), *root, virt, pages, rights, frame_of)?;
             // Another thread may have made some of the tables meanwhile.
-            let unused = paid.split(tables.count as u32);
+            let unused = paid.split(tables.count() as u32);
             let merged = all.merge(paid);
             debug_assert!(merged.is_ok(), "a space has one account");
             drop(lock);

@@ -219,7 +219,7 @@ impl AddressSpace {
         }
         let paid = self.pay_for(pages)?;
         let mut new = NewPages::new(pages as usize)?;
-        let frame_of = |_| new.pop().unwrap_or_default();
+        let frame_of = |_| new.take().unwrap_or_default();
         self.enter(virt, pages, Rights::user(access), paid, frame_of)
     }
 
