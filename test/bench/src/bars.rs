@@ -24,7 +24,7 @@ pub const BARS: [Bar; 18] = [
     bar("ipc_rt_0", None, "call and answer, no payload, two processes"),
     bar("ipc_rt_64", Some(1539), "call and answer, 64 bytes each way, two processes"),
     bar("ipc_rt_64_typed", None, "the same with generated client and server"),
-    bar("unpark_none", Some(368), "UNPARK without a waiter"),
+    bar("unpark_none", Some(350), "UNPARK without a waiter"),
     bar("park_mismatch", None, "PARK on a word with another value"),
     bar("park_rt", None, "wake another thread, park, be woken by it"),
     bar("park_rt_limit", None, "the same, parked for some time at most"),
