@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 const MORE_ROUNDS: u64 = 1000;
 
 /// The classes of which there is one lock for the whole machine.
-const GLOBAL: [&str; 14] = [
+const GLOBAL: [&str; 15] = [
     "Global",
+    "Changes",
     "Keyboard",
     "Console",
     "Input",
@@ -31,7 +32,7 @@ const GLOBAL: [&str; 14] = [
     "Entropy",
 ];
 /// Those that a round is known to take.
-const TAKEN: [&str; 6] = ["Endpoint", "Table", "Queue", "Cq", "Deadlines", "Space"];
+const TAKEN: [&str; 5] = ["Endpoint", "Table", "Queue", "Cq", "Deadlines"];
 
 /// What was counted of a class.
 #[derive(Clone, Copy, Debug)]
