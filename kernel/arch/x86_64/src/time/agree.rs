@@ -20,6 +20,11 @@ const SHARP_PER_SECOND: u64 = 200_000;
 /// A comparison that is not sharp by then ends as it is: a fiftieth of a second. A busy host disturbs
 /// nearly every exchange of the machine it emulates.
 const LONGEST_PER_SECOND: u64 = 50;
+/// Bounds that are further apart than this part of a second say too little to end a comparison then: a counter that is
+/// off by a millisecond would pass for one that agrees.
+const BLUNT_PER_SECOND: u64 = 10_000;
+/// Seconds after which even such a comparison ends as it is.
+const LONGEST_S: u64 = 1;
 /// Seconds the other CPU has to answer.
 const PATIENCE_S: u64 = 5;
 
@@ -159,14 +164,19 @@ fn run(other: &'static PerCpu, job: fn()) -> bool {
 fn compare(other: &'static PerCpu) -> Option<Offset> {
     let hz = rate()?.hz();
     let began = ticks();
-    let is_long = || ticks().wrapping_sub(began) > hz / LONGEST_PER_SECOND;
+    let is_enough = |width| {
+        let took = ticks().wrapping_sub(began);
+        width <= hz / SHARP_PER_SECOND
+            || width <= hz / BLUNT_PER_SECOND && took > hz / LONGEST_PER_SECOND
+            || took > hz.saturating_mul(LONGEST_S)
+    };
     TURN.store(0, Ordering::Relaxed);
     if !other.post_job(answer) {
         return None;
     }
     let mut offset = Offset::unknown();
     let (mut turn, mut count) = (0, 0);
-    while count < MIN_EXCHANGES || offset.width() > hz / SHARP_PER_SECOND && !is_long() {
+    while count < MIN_EXCHANGES || !is_enough(offset.width()) {
         let sent = ticks();
         // Release, pairs with the acquire in `answer`; acquire, with its release.
         TURN.store(turn + 1, Ordering::Release);
