@@ -4,11 +4,12 @@
 #![feature(thread_local)]
 
 use abi_types::place::{CAPSET_VADDR, RING_VADDR, STACK_TOP};
-use abi_types::{CapSlot, Status};
+use abi_types::{CapSlot, InterfaceTag, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::{Env, Error, NoCap, now_ns};
 use core::cell::Cell;
+use plain_schema::plain;
 use schema::{console, endpoint, park_space, system_info, thread_control, thread_spawner, timer};
 use test_bare::program::{Program, Sibling};
 use test_bare::{entry, tls};
@@ -66,7 +67,7 @@ fn capset(t: &mut Testing<'_>) -> Outcome {
         ("control", thread_control::INTERFACE_ID),
         ("park", park_space::INTERFACE_ID),
         ("own", endpoint::INTERFACE_ID),
-        (LONGEST, 0x1234_5678_90ab_cdef),
+        (LONGEST, plain::INTERFACE_ID),
     ];
     let mut before = CapSlot::NONE;
     for (name, interface) in expected {
@@ -128,9 +129,14 @@ fn own_fs_base(child: &test_bare::raw::Child) -> i64 {
     found.map_or(-1, |found| found.fs_base as i64)
 }
 
-fn call_status(t: &Testing<'_>, slot: CapSlot, method: u16) -> Status {
-    let called = t.env.io().run(call(slot, timer::INTERFACE_TAG, method, 0), &[], &mut [0; 16]);
+fn status_of_call(t: &Testing<'_>, slot: CapSlot, tag: InterfaceTag, method: u16) -> Status {
+    let called = t.env.io().run(call(slot, tag, method, 0), &[], &mut [0; 16]);
     called.map_or_else(|status| status, |cqe| status_of(&cqe))
+}
+
+/// A call of a Timer.
+fn call_status(t: &Testing<'_>, slot: CapSlot, method: u16) -> Status {
+    status_of_call(t, slot, timer::INTERFACE_TAG, method)
 }
 
 fn stale_slots(t: &mut Testing<'_>) -> Outcome {
@@ -174,20 +180,25 @@ fn spawn_and_join(t: &mut Testing<'_>) -> Result<CapSlot, test_kit::Ended> {
 }
 
 fn no_more_than_the_interface(t: &mut Testing<'_>) -> Outcome {
+    let console = require_ok!(t, t.env.env.cap("console", console::INTERFACE_ID));
+    let own = require_ok!(t, t.env.env.cap("own", endpoint::INTERFACE_ID));
     let caps = [
-        (t.env.timer, 3),
-        (t.env.info, 2),
-        (t.env.spawner, 1),
-        (t.env.control, 3),
-        (t.env.park, 0),
-        (require_ok!(t, t.env.env.cap("console", console::INTERFACE_ID)), 2),
-        (require_ok!(t, t.env.env.cap("own", endpoint::INTERFACE_ID)), 3),
+        (t.env.timer, timer::INTERFACE_TAG, 3),
+        (t.env.info, system_info::INTERFACE_TAG, 2),
+        (t.env.spawner, thread_spawner::INTERFACE_TAG, 1),
+        (t.env.control, thread_control::INTERFACE_TAG, 3),
+        (t.env.park, park_space::INTERFACE_TAG, 0),
+        (console, console::INTERFACE_TAG, 2),
+        (own, endpoint::INTERFACE_TAG, 3),
     ];
-    for (slot, methods) in caps {
+    for (slot, tag, methods) in caps {
         for method in [methods, methods + 1, 100, u16::MAX] {
-            let found = call_status(t, slot, method);
+            let found = status_of_call(t, slot, tag, method);
             check!(t, found == Status::Unimplemented, "{slot:?} method {method}: {found:?}");
         }
+        // Nor by another interface's number.
+        let found = status_of_call(t, slot, plain::INTERFACE_TAG, 0);
+        check!(t, found == Status::WrongInterface, "{slot:?}: {found:?}");
     }
     Ok(())
 }
