@@ -409,7 +409,7 @@ def capos_fuzz_target(name, src, deps, corpus = None, **kwargs):
         visibility = ["//visibility:public"],
     )
 
-def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], proof_deps = [], **kwargs):
+def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], proof_deps = [], medium_tests = [], **kwargs):
     """A pure library with everything that proves it.
 
     `name` and `name.lint`; `name_test` (its inner tests); `name_<file>` for each tests/<file>.rs
@@ -426,6 +426,7 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
       test_srcs: stand-alone test files; by default tests/*.rs.
       test_deps: what the tests need beside deps.
       proof_deps: what stand-alone tests, models and fuzz targets share beside deps; may depend on the crate.
+      medium_tests: names of stand-alone tests that may take longer than a small test, on a loaded machine.
       **kwargs: as for capos_library.
     """
     capos_library(name, srcs = srcs, deps = deps, **kwargs)
@@ -436,6 +437,7 @@ def capos_core(name, srcs = None, deps = [], test_srcs = None, test_deps = [], p
             name = name + "_" + stem,
             srcs = [test] + native.glob(["tests/%s/*.rs" % stem], allow_empty = True),
             crate_root = test,
+            size = "medium" if stem in medium_tests else "small",
             deps = [":" + name] + deps + test_deps + proof_deps,
         )
     for model in native.glob(["loom/*.rs"], allow_empty = True):

@@ -20,7 +20,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "control", threadControl = void),
     (name = "park", parkSpace = void)]),
   (name = "suite", binary = "suite.elf", essential = true,
-    profile = (threads = 24, kernelStackPages = 1024, frames = 4096, sleepWaiters = 512), grants = [
+    profile = (threads = 24, kernelStackPages = 1024, frames = 8192, sleepWaiters = 512, kernelBytes = 1048576), grants = [
     (name = "console", console = void),
     (name = "records", records = void),
     (name = "timer", timer = void),

@@ -43,6 +43,9 @@ const MOST_SUBMITTED: usize = 3 * MAX_SUBMIT;
 /// How often the port is filled while it takes more at once, as an emulator's does: without end it would
 /// be waited for.
 const FILLS: usize = 4;
+/// And after a program's text: as often as it takes to send as much as was submitted. A port that takes everything at
+/// once, fed by one CPU and left with a rest each time, would interrupt another without end.
+const FILLS_OF_SUBMITTED: usize = MOST_SUBMITTED.div_ceil(serial::FIFO);
 /// Causes served in one interrupt: each of the port's four once.
 const CAUSES: usize = 4;
 /// How often the lock is tried for at the end of a run before it is done without.
@@ -133,12 +136,12 @@ impl Console {
         }
     }
 
-    /// Sends what waits: all of it, or what the port takes at once.
-    fn send(&mut self) {
+    /// Sends what waits: all of it, or what the port takes at once, in so many fills.
+    fn send(&mut self, fills: usize) {
         if !self.by_interrupt {
             return self.send_all();
         }
-        for _ in 0..FILLS {
+        for _ in 0..fills {
             if !self.fill_port() {
                 break;
             }
@@ -367,7 +370,7 @@ fn written<T>(write: impl FnOnce(&mut Console) -> T) -> T {
     }
     let mut console = CONSOLE.lock();
     let result = write(&mut console);
-    console.send();
+    console.send(FILLS);
     drop(console);
     while paint() {}
     result
@@ -410,7 +413,7 @@ pub fn submit(bytes: &[u8]) -> usize {
     }
     let length = core_console::portion(bytes, MAX_SUBMIT, MAX_LINES);
     console.put_bytes(bytes.get(..length).unwrap_or(bytes));
-    console.send();
+    console.send(FILLS_OF_SUBMITTED);
     length
 }
 
