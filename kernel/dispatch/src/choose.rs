@@ -14,7 +14,7 @@ const STEAL_TRIES: usize = 4;
 
 /// Dead threads that a choice takes out of a queue at most: as many as fit a section of kernel code beside what comes
 /// before and after it. There may be as many in a queue as a process has threads.
-const ENDS_PER_CHOICE: u32 = 8;
+const ENDS_PER_CHOICE: u32 = 4;
 
 /// What a CPU does next.
 pub(crate) enum Choice<M: Machine> {

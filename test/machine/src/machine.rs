@@ -50,9 +50,9 @@ const NS_PER_LOOK: u64 = 1_000;
 /// Others do a call and its answer meanwhile.
 const LINGER_STEPS: u32 = 6_000;
 
-/// Threads that may be handed to the reaper in a section of kernel code: those of the two choices of an idle CPU, eight
+/// Threads that may be handed to the reaper in a section of kernel code: those of the two choices of an idle CPU, four
 /// each, and the one that the CPU comes from.
-const ENDS_PER_SECTION: u32 = 17;
+const ENDS_PER_SECTION: u32 = 9;
 
 /// The timer is not armed.
 pub(crate) const NOT_ARMED: u64 = u64::MAX;
