@@ -180,6 +180,8 @@ PROOFS = {
         "//test/qemu/exact:exact_qemu_1d_release",
         "//test/qemu/user:user_1d_checked",
         "//kernel/process:kernel_process_kills",
+        "//test/qemu/ends:ends_1d_checked",
+        "//test/qemu/ends:ends_4r_release",
     ],
     "C8": [
         "//kernel/core/elf:core_elf_model",
@@ -190,6 +192,7 @@ PROOFS = {
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/faults:faults_qemu_4r_release",
         "//test/qemu/ipc:ipc_4r_checked",
+        "//test/qemu/ends:ends_4r_release",
     ],
     "C10": [
         "//kernel/core/vm:core_vm_cases",
@@ -215,6 +218,7 @@ PROOFS = {
         "//kernel/ops:kernel_ops_transfers",
         "//test/qemu/exact:exact_qemu_1d_checked",
         "//test/qemu/transfer:transfer_1d_checked",
+        "//kernel/process:kernel_process_reuse",
     ],
     "C14": [
         "//abi/types:abi_types_golden",
@@ -253,6 +257,7 @@ PROOFS = {
         "//test/qemu/threads:threads_qemu_4r_release",
         "//kernel/core/address:core_address_test",
         "//kernel/object:kernel_object_test",
+        "//test/qemu/faults:faults_qemu_1d_checked",
     ],
     "T6": [
         "//kernel/core/thread:core_thread_lifecycle_table",
@@ -536,6 +541,8 @@ PROOFS = {
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_checked",
         "//kernel/process:kernel_process_kills",
+        "//test/qemu/ends:ends_1d_checked",
+        "//test/qemu/ends:ends_4r_checked",
     ],
     "M12": [
         "//test/qemu/runtime:runtime_1d_checked",
