@@ -179,6 +179,9 @@ PROOFS = {
         "//test/qemu/exact:exact_qemu_1d_checked",
         "//test/qemu/exact:exact_qemu_1d_release",
         "//test/qemu/user:user_1d_checked",
+        "//kernel/process:kernel_process_kills",
+        "//test/qemu/ends:ends_1d_checked",
+        "//test/qemu/ends:ends_4r_release",
     ],
     "C8": [
         "//kernel/core/elf:core_elf_model",
@@ -189,6 +192,7 @@ PROOFS = {
         "//test/qemu/faults:faults_qemu_1d_checked",
         "//test/qemu/faults:faults_qemu_4r_release",
         "//test/qemu/ipc:ipc_4r_checked",
+        "//test/qemu/ends:ends_4r_release",
     ],
     "C10": [
         "//kernel/core/vm:core_vm_cases",
@@ -214,6 +218,7 @@ PROOFS = {
         "//kernel/ops:kernel_ops_transfers",
         "//test/qemu/exact:exact_qemu_1d_checked",
         "//test/qemu/transfer:transfer_1d_checked",
+        "//kernel/process:kernel_process_reuse",
     ],
     "C14": [
         "//abi/types:abi_types_golden",
@@ -252,6 +257,7 @@ PROOFS = {
         "//test/qemu/threads:threads_qemu_4r_release",
         "//kernel/core/address:core_address_test",
         "//kernel/object:kernel_object_test",
+        "//test/qemu/faults:faults_qemu_1d_checked",
     ],
     "T6": [
         "//kernel/core/thread:core_thread_lifecycle_table",
@@ -299,7 +305,10 @@ PROOFS = {
         "//test/qemu/threads:threads_qemu_4r_release",
         "//kernel/dispatch:kernel_dispatch_interleavings",
     ],
-    "T12": ["//test/qemu/threads:threads_qemu_4r_checked"],
+    "T12": [
+        "//test/qemu/threads:threads_qemu_4r_checked",
+        "//kernel/process:kernel_process_kills",
+    ],
     "T13": [
         "//kernel/core/elf:core_elf_test",
         "//test/rules/programs:programs_test",
@@ -393,7 +402,10 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_property",
         "//kernel/smp/rq:smp_rq_cost",
     ],
-    "S2": ["//kernel/smp/lock:smp_lock_classes"],
+    "S2": [
+        "//kernel/smp/lock:smp_lock_classes",
+        "//test/qemu/accounts:locks",
+    ],
     "S3": [
         "//kernel/core/sched:core_sched_property",
         "//test/qemu/sched:sched_qemu_1d_checked",
@@ -528,6 +540,9 @@ PROOFS = {
         "//test/qemu/user:user_4r_release",
         "//test/qemu/ipc:ipc_1d_checked",
         "//test/qemu/ipc:ipc_4r_checked",
+        "//kernel/process:kernel_process_kills",
+        "//test/qemu/ends:ends_1d_checked",
+        "//test/qemu/ends:ends_4r_checked",
     ],
     "M12": [
         "//test/qemu/runtime:runtime_1d_checked",
@@ -541,6 +556,8 @@ PROOFS = {
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/threads:threads_qemu_1d_checked",
         "//test/qemu/attacks/alone:frames_1d_checked",
+        "//kernel/process:kernel_process_kills",
+        "//test/qemu/attacks:sizes_1d_checked",
     ],
     "M14": [
         "//test/qemu/faults:faults_qemu_1d_checked",
@@ -753,5 +770,7 @@ PROOFS = {
         "//test/qemu/attacks:attacks_1d_release",
         "//test/qemu/attacks:attacks_4r_checked",
         "//test/qemu/attacks:attacks_4r_release",
+        "//test/qemu/attacks:sizes_1d_checked",
+        "//test/qemu/attacks:sizes_1d_release",
     ],
 }

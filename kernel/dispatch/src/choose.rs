@@ -12,6 +12,10 @@ use smp_rq::{Next, Node, QueueGuard};
 /// threads that are not to be had, and more tries keep locks from those that use them.
 const STEAL_TRIES: usize = 4;
 
+/// Dead threads that a choice takes out of a queue at most: as many as fit a section of kernel code beside what comes
+/// before and after it. There may be as many in a queue as a process has threads.
+const ENDS_PER_CHOICE: u32 = 4;
+
 /// What a CPU does next.
 pub(crate) enum Choice<M: Machine> {
     /// Runs this thread, whose word says so.
@@ -20,6 +24,8 @@ pub(crate) enum Choice<M: Machine> {
     Same,
     /// Nothing may run.
     Idle,
+    /// The queue has to be asked again: it had more dead threads than go in one section. The idle loop does that.
+    Again,
 }
 
 /// Whether a queued thread can run on this CPU; `current` is the one whose stack this is.
@@ -61,6 +67,7 @@ pub(crate) fn choose<M: Machine>(
     if queue.view().is_look_due(now) {
         queue = look_around(m, here, queue, now);
     }
+    let mut ends = 0;
     loop {
         let next = m.agreed(queue.next(now, |node| may_run(m, here.id(), node, current)));
         let (item, started) = match next {
@@ -93,6 +100,10 @@ pub(crate) fn choose<M: Machine>(
                 let ended = queue.with(item.0, |queue, item, entity| queue.exit(item, entity, now));
                 m.charge(thread, m.agreed(ended).charge);
                 m.reap(thread);
+                ends += 1;
+                if ends == ENDS_PER_CHOICE {
+                    return Choice::Again;
+                }
             }
             Err(_) => m.defect("a queue holds a thread that is not runnable"),
         }

@@ -13,8 +13,10 @@ pub fn turn_of_idle<M: Machine>(m: M) {
     m.expire(&here, now);
     here.set_resched(false);
     let queue = here.lock(m);
-    if let Choice::Run(thread) = choose(m, &here, queue, now, None) {
-        return start(m, here, thread);
+    match choose(m, &here, queue, now, None) {
+        Choice::Run(thread) => return start(m, here, thread),
+        Choice::Again => return m.relax(here),
+        Choice::Same | Choice::Idle => {}
     }
     // Announce, fence, look: the other half of S9's order.
     if !here.is_announced() {
@@ -26,7 +28,7 @@ pub fn turn_of_idle<M: Machine>(m: M) {
             let queue = here.lock(m);
             match choose(m, &here, queue, now, None) {
                 Choice::Run(thread) => start(m, here, thread),
-                Choice::Same | Choice::Idle => m.relax(here),
+                Choice::Same | Choice::Idle | Choice::Again => m.relax(here),
             }
         }
         // It is on its way off another CPU.

@@ -15,7 +15,7 @@ use smp_rq::QueueGuard;
 fn go<M: Machine>(m: M, here: Here<M>, choice: &Choice<M>, after: After, of: &'static M::Thread) {
     let next = match *choice {
         Choice::Run(thread) => Some(thread),
-        Choice::Idle => None,
+        Choice::Idle | Choice::Again => None,
         Choice::Same => return,
     };
     here.set_current(next);
@@ -319,7 +319,7 @@ pub fn end<M: Machine>(m: M, thread: &'static M::Thread) -> M::Gone {
     m.charge(thread, m.agreed(ended).charge);
     let next = match choose(m, &here, queue, now, None) {
         Choice::Run(next) => Some(next),
-        Choice::Idle | Choice::Same => None,
+        Choice::Idle | Choice::Again | Choice::Same => None,
     };
     here.set_current(next);
     here.set_resched(false);

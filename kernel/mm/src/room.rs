@@ -14,6 +14,14 @@ const _: () = assert!(ROOM_GRAIN as u64 == PAGE_SIZE);
 /// Bytes of the window that are given out.
 static GIVEN: AtomicU64 = AtomicU64::new(0);
 
+/// Pages of the window with a frame behind them.
+static BACKED: AtomicU64 = AtomicU64::new(0);
+
+/// How many frames are behind tables that have grown; they stay for good.
+pub fn frames() -> u64 {
+    BACKED.load(Ordering::Relaxed)
+}
+
 /// Places for `most` items that nobody else has; `None` if the window has no more. They stay for good, and have
 /// frames once a table has grown into them.
 pub fn reserve<T>(most: u32) -> Option<Room<T>> {
@@ -37,6 +45,7 @@ fn back(place: *mut u8) -> bool {
         unsafe { tables::map_kernel(virt, block.frame(), 1, Rights::kernel(Access::Write)) };
     if mapped.is_ok() {
         block.leak();
+        BACKED.fetch_add(1, Ordering::Relaxed);
     }
     mapped.is_ok()
 }

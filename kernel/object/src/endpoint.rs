@@ -1,19 +1,20 @@
 //! Endpoint: the facets of a service, and how busy it is.
 
 use crate::refuse;
+use core_ledger::Line;
 use kernel_ops::Machine;
 use kernel_ops::capability::FacetOf;
-use kernel_ops::object::Calling;
+use kernel_ops::object::{Calling, NoFacet};
+use kernel_ops::service::GRANTS_PER_SERVICE;
 use schema::endpoint::{
     LoadResults, MintFacetParams, MintFacetResults, RevokeFacetsParams, RevokeFacetsResults, Server,
 };
-use schema_wire::{Answer, CapSlot, ExceptionKind, InterfaceTag};
+use schema_wire::{Answer, CapSlot, ExceptionKind, InterfaceTag, NoResult};
 
 /// What it needs of the kernel.
 pub trait Host {
-    /// A new facet in the caller's table, of that interface or of the one the endpoint serves; `None` if
-    /// table or facets are used up.
-    fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Option<CapSlot>;
+    /// A new facet in the caller's table, of that interface or of the one the endpoint serves.
+    fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Result<CapSlot, NoFacet>;
     /// Makes every facet with the badge stale: how many there were.
     fn revoke(&mut self, badge: u64) -> u32;
     /// What waits and is served, with the limits; `None` if the endpoint is gone.
@@ -29,7 +30,7 @@ pub struct Owner<'c, 'r, M: Machine> {
 }
 
 impl<M: Machine> Host for Owner<'_, '_, M> {
-    fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Option<CapSlot> {
+    fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Result<CapSlot, NoFacet> {
         self.calling.mint(self.of, badge, interface)
     }
 
@@ -48,6 +49,20 @@ impl<M: Machine> Host for Owner<'_, '_, M> {
     }
 }
 
+/// What is said where there is no facet.
+fn no_facet(why: NoFacet) -> NoResult {
+    let (kind, sentence) = match why {
+        NoFacet::Gone => (ExceptionKind::Disconnected, "the endpoint is gone"),
+        NoFacet::Badges => (
+            ExceptionKind::Overloaded,
+            "the service has facets of 256 badges already: revoke those of one first",
+        ),
+        NoFacet::Slots => (ExceptionKind::Overloaded, Line::CapSlots.exhausted()),
+    };
+    refuse(kind, sentence)
+}
+const _: () = assert!(GRANTS_PER_SERVICE == 256, "it says how many");
+
 /// The server.
 #[derive(Debug)]
 pub struct Endpoint<'h, H>(pub &'h mut H);
@@ -63,14 +78,11 @@ impl<H: Host> Server for Endpoint<'_, H> {
             ));
         }
         match self.0.mint(badge, interface) {
-            Some(facet) => Ok(MintFacetResults {
+            Ok(facet) => Ok(MintFacetResults {
                 facet_index: facet.index() as u16,
                 facet_generation: facet.generation(),
             }),
-            None => Err(refuse(
-                ExceptionKind::Overloaded,
-                "the capability table or the service's facets are used up",
-            )),
+            Err(why) => Err(no_facet(why)),
         }
     }
 
@@ -86,17 +98,20 @@ impl<H: Host> Server for Endpoint<'_, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schema_wire::NoResult;
 
     struct Service {
-        minted: Option<CapSlot>,
+        minted: Result<CapSlot, NoFacet>,
         badge: u64,
         interface: Option<InterfaceTag>,
         load: Option<LoadResults>,
     }
 
     impl Host for Service {
-        fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Option<CapSlot> {
+        fn mint(
+            &mut self,
+            badge: u64,
+            interface: Option<InterfaceTag>,
+        ) -> Result<CapSlot, NoFacet> {
             (self.badge, self.interface) = (badge, interface);
             self.minted
         }
@@ -109,11 +124,12 @@ mod tests {
         }
     }
 
-    const GONE: Service = Service { minted: None, badge: 0, interface: None, load: None };
+    const GONE: Service =
+        Service { minted: Err(NoFacet::Gone), badge: 0, interface: None, load: None };
 
     #[test]
     fn a_facet_is_told_by_slot_and_generation() {
-        let mut service = Service { minted: Some(CapSlot::new(0xffff, 7)), ..GONE };
+        let mut service = Service { minted: Ok(CapSlot::new(0xffff, 7)), ..GONE };
         let minted =
             Endpoint(&mut service).mint_facet(MintFacetParams { badge: 9, interface_id: 1 });
         assert_eq!(minted, Ok(MintFacetResults { facet_index: 0xffff, facet_generation: 7 }));
@@ -123,7 +139,7 @@ mod tests {
     #[test]
     fn a_facet_is_of_the_interface_that_is_named_or_of_none_in_particular() {
         let mint = |interface_id| {
-            let mut service = Service { minted: Some(CapSlot::new(1, 1)), ..GONE };
+            let mut service = Service { minted: Ok(CapSlot::new(1, 1)), ..GONE };
             let minted =
                 Endpoint(&mut service).mint_facet(MintFacetParams { badge: 1, interface_id });
             minted.map(|_| service.interface)
@@ -148,15 +164,29 @@ mod tests {
     }
 
     #[test]
-    fn no_room_is_overloaded_and_no_endpoint_disconnected() {
+    fn everything_that_runs_out_has_its_own_sentence() {
+        use ExceptionKind::{Disconnected, Overloaded};
         let params = MintFacetParams { badge: 9, interface_id: 1 };
-        let minted = Endpoint(&mut { GONE }).mint_facet(params).map(|_| ());
-        let load = Endpoint(&mut { GONE }).load().map(|_| ());
-        for (answer, kind) in
-            [(minted, ExceptionKind::Overloaded), (load, ExceptionKind::Disconnected)]
-        {
-            let Err(NoResult::Exception(exception)) = answer else { panic!("accepted") };
+        for (why, kind, sentence) in [
+            (NoFacet::Gone, Disconnected, "the endpoint is gone"),
+            (NoFacet::Badges, Overloaded, "256 badges"),
+            (NoFacet::Slots, Overloaded, "raise capSlots"),
+        ] {
+            let mut service = Service { minted: Err(why), ..GONE };
+            let Err(NoResult::Exception(exception)) = Endpoint(&mut service).mint_facet(params)
+            else {
+                panic!("accepted")
+            };
             assert_eq!(exception.kind(), kind);
+            assert!(exception.message().contains(sentence), "{}", exception.message());
         }
+    }
+
+    #[test]
+    fn no_endpoint_is_disconnected() {
+        let Err(NoResult::Exception(exception)) = Endpoint(&mut { GONE }).load() else {
+            panic!("accepted")
+        };
+        assert_eq!(exception.kind(), ExceptionKind::Disconnected);
     }
 }

@@ -75,6 +75,17 @@ impl<M: Machine> Calling<'_, M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleepQuota;
 
+/// Why there is no facet. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoFacet {
+    /// The endpoint is gone.
+    Gone,
+    /// The service has facets of as many badges as it may.
+    Badges,
+    /// The caller's table has no slot for it.
+    Slots,
+}
+
 impl<M: Machine> Calling<'_, M> {
     /// Completes the call once the clock reads `deadline_ns`.
     pub fn complete_at(&mut self, deadline_ns: u64) -> Result<(), SleepQuota> {
@@ -91,20 +102,20 @@ impl<M: Machine> Calling<'_, M> {
         Ok(())
     }
 
-    /// A facet of an endpoint with `badge`, in the caller's table; `None` without a slot or a grant, or if the
-    /// endpoint is gone. It is of `interface`, or of the one that the endpoint serves.
+    /// A facet of an endpoint with `badge`, in the caller's table. It is of `interface`, or of the one that the endpoint
+    /// serves.
     pub fn mint(
         &mut self,
         of: FacetOf,
         badge: u64,
         interface: Option<InterfaceTag>,
-    ) -> Option<CapSlot> {
+    ) -> Result<CapSlot, NoFacet> {
         let Caller { m, ring, .. } = self.caller;
         let (grant, serves) = {
-            let mut guard = service_of(m, of.process).ok()?;
-            let service = guard.as_mut()?;
-            let serves = service.interface_of(of.endpoint)?;
-            (service.mint(of.endpoint, badge)?, serves)
+            let mut guard = service_of(m, of.process).map_err(|_| NoFacet::Gone)?;
+            let service = guard.as_mut().ok_or(NoFacet::Gone)?;
+            let serves = service.interface_of(of.endpoint).ok_or(NoFacet::Gone)?;
+            (service.mint(of.endpoint, badge).ok_or(NoFacet::Badges)?, serves)
         };
         let interface = interface.unwrap_or(serves);
         let facet = Cap { object: Object::Facet(of), interface, badge, grant };
@@ -116,7 +127,7 @@ impl<M: Machine> Calling<'_, M> {
         {
             service.unmint(of.endpoint, badge);
         }
-        slot
+        slot.ok_or(NoFacet::Slots)
     }
 
     /// Makes every facet of an endpoint with `badge` stale; how many were made.

@@ -15,7 +15,7 @@ pub type Calls =
 
 /// Badges that can be told apart and revoked, per serving process: tables that are made whole, so that
 /// minting a facet allocates nothing.
-const GRANTS_PER_SERVICE: usize = 256;
+pub const GRANTS_PER_SERVICE: usize = 256;
 
 /// What a process serves, in memory that its account has paid for.
 #[derive(Debug)]

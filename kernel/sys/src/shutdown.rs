@@ -29,7 +29,7 @@ static ACCOUNTS_CLOSED: AtomicU64 = AtomicU64::new(0);
 static ACCOUNTS_NOT_ZERO: AtomicU64 = AtomicU64::new(0);
 
 /// Accounts that were closed, and those of them that did not read zero.
-pub(crate) fn accounts() -> (u64, u64) {
+pub fn accounts() -> (u64, u64) {
     (ACCOUNTS_CLOSED.load(Ordering::Relaxed), ACCOUNTS_NOT_ZERO.load(Ordering::Relaxed))
 }
 

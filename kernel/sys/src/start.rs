@@ -26,5 +26,7 @@ pub fn run(machine: &'static Machine) -> Option<Infallible> {
     }
     println!("capOS is up, with {} processes. (Ctrl-A X leaves QEMU.)", shutdown::live());
     smp::release_to_scheduler();
+    // What a person is told does not count, and no program has run yet.
+    section::begin();
     under::idle()
 }

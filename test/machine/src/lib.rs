@@ -9,7 +9,7 @@
 //!
 //! * `world.rs`: a run, from its processes to the check that nothing is left. `machine.rs`: what the machine
 //!   owes the kernel's crates. `space.rs`: memory. `objects.rs`: what it serves. `user.rs`: user mode.
-//!   `accounts.rs`: accounts compared with what there is. [`history`]: random threads that keep book.
+//!   `accounts.rs`: accounts compared with what there is. `settled.rs`: that nothing is left. [`history`]: random threads that keep book.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,6 +23,7 @@ pub mod history;
 mod latch;
 mod machine;
 mod objects;
+mod settled;
 mod space;
 mod user;
 mod world;

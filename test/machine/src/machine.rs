@@ -3,9 +3,9 @@
 use crate::objects::HostObject;
 use crate::space::HostSpace;
 use crate::user::User;
-use crate::world::{Body, World};
+use crate::world::{Body, Process as NewRun, World};
 use abi_ring_testing::PlainMemory;
-use abi_sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use abi_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use abi_types::{InterfaceTag, RingBlock};
 use core_fallible::OutOfMemory;
 use core_sched::{Charge, CpuId, CpuSet, Error};
@@ -38,6 +38,8 @@ pub struct Own {
     pub(crate) armed_ns: AtomicU64,
     /// Where the CPU is without threads.
     pub(crate) idle: HostContext,
+    /// Threads handed to the reaper since the CPU last let interrupts in, or went to another context.
+    ends: AtomicU32,
     /// What is to be done for the thread it came from.
     left: Mutex<Option<(After, &'static Thread<Host>)>>,
 }
@@ -47,6 +49,10 @@ const NS_PER_LOOK: u64 = 1_000;
 
 /// Others do a call and its answer meanwhile.
 const LINGER_STEPS: u32 = 6_000;
+
+/// Threads that may be handed to the reaper in a section of kernel code: those of the two choices of an idle CPU, four
+/// each, and the one that the CPU comes from.
+const ENDS_PER_SECTION: u32 = 9;
 
 /// The timer is not armed.
 pub(crate) const NOT_ARMED: u64 = u64::MAX;
@@ -58,6 +64,7 @@ impl Own {
             is_interrupted: AtomicBool::new(false),
             armed_ns: AtomicU64::new(NOT_ARMED),
             idle: HostContext::new(),
+            ends: AtomicU32::new(0),
             left: Mutex::new(None),
         }
     }
@@ -106,6 +113,21 @@ impl Host {
         self.0.records.thread(slot).is_some_and(|thread| thread.ops.home.completions().is_none())
     }
 
+    /// Makes more processes, which begin to run; their records.
+    pub fn begin(self, processes: Vec<NewRun>) -> Vec<&'static Process<Self>> {
+        self.0.begin(self, processes)
+    }
+
+    /// Whether the reaper has something to do.
+    pub fn has_remains(self) -> bool {
+        self.0.records.remains.has_work()
+    }
+
+    /// Fails if anything is left of processes that have ended, where so many threads are left.
+    pub fn check_settled(self, threads: usize) {
+        self.0.check_settled(threads);
+    }
+
     /// Processes that have not been taken apart.
     pub fn live(self) -> usize {
         self.0.live.load(SeqCst)
@@ -129,6 +151,7 @@ impl Host {
     /// Takes the interrupts that are pending on this CPU; `from_user` says that user mode was interrupted.
     pub(crate) fn take_interrupts(self, from_user: bool) {
         let own = &self.cpu_here().own;
+        own.ends.store(0, SeqCst);
         if own.is_interrupted.swap(false, SeqCst) {
             dispatch::interrupt(self);
         }
@@ -224,7 +247,8 @@ impl Machine for Host {
         self.take_interrupts(false);
     }
 
-    fn relax(self, _: Here<Self>) {
+    fn relax(self, here: Here<Self>) {
+        here.own().ends.store(0, SeqCst);
         self.0.relax();
     }
 
@@ -235,6 +259,7 @@ impl Machine for Host {
         after: After,
         of: &'static Thread<Self>,
     ) {
+        here.own().ends.store(0, SeqCst);
         let before = here.own().left.lock().unwrap().replace((after, of));
         assert!(before.is_none(), "a switch within a switch");
         let (cpu, to) = (here.id().index(), self.context_of(next));
@@ -248,6 +273,7 @@ impl Machine for Host {
         next: Option<&'static Thread<Self>>,
         of: &'static Thread<Self>,
     ) -> Infallible {
+        here.own().ends.store(0, SeqCst);
         let (cpu, to) = (here.id().index(), self.context_of(next));
         HostContext::end(move || {
             *self.0.cpus[cpu].own.left.lock().unwrap() = Some((After::End, of));
@@ -266,6 +292,8 @@ impl Machine for Host {
     }
 
     fn reap(self, thread: &'static Thread<Self>) {
+        let ends = self.cpu_here().own.ends.fetch_add(1, SeqCst) + 1;
+        assert!(ends <= ENDS_PER_SECTION, "{ends} threads are handed to the reaper in one section");
         end::reap(self, thread);
     }
 

@@ -167,8 +167,16 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
 
     /// Maps pages of zeros, where none are.
     pub fn map(&self, start: u64, pages: u64, is_writable: bool) {
-        self.pay(pages as u32).expect("frames enough");
-        self.put(start, pages, is_writable);
+        assert!(self.try_map(start, pages, is_writable), "not enough frames");
+    }
+
+    /// The same, if the process can pay for them: one that is ending cannot.
+    pub fn try_map(&self, start: u64, pages: u64, is_writable: bool) -> bool {
+        let is_paid = self.pay(pages as u32).is_ok();
+        if is_paid {
+            self.put(start, pages, is_writable);
+        }
+        is_paid
     }
 
     fn put(&self, start: u64, pages: u64, is_writable: bool) {

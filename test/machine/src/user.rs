@@ -117,6 +117,12 @@ impl User {
         assert_eq!(busy as u32, owed, "cells in use and completions owed");
     }
 
+    /// Whether operations are pending or submitted.
+    pub fn has_pending(&self) -> bool {
+        let memory = self.ring.memory();
+        memory.load_relaxed(RingWord::SqTail) != memory.load_relaxed(RingWord::CqTail)
+    }
+
     /// Submits, waits for one completion, and takes it: for a thread with nothing else under way.
     pub fn call(&mut self, sqe: Sqe) -> Done {
         assert!(self.submit(sqe), "the queue is full");

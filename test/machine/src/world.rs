@@ -18,7 +18,7 @@ use core_sched::CpuId;
 use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
-use kernel_ops::machine::{CpuPart, Defect, Tables};
+use kernel_ops::machine::{Defect, Tables};
 use kernel_ops::outlets::Outputs;
 use kernel_process::machine::Worker;
 use kernel_process::{NewProcess, Records, spawn};
@@ -172,6 +172,11 @@ pub struct World {
     has_begun: AtomicBool,
 }
 
+/// A process's record.
+pub(crate) type Begun = &'static kernel_process::Process<Host>;
+/// A process's record, and the endpoints it serves.
+type Made = (Begun, Vec<EndpointKey>);
+
 /// Places for so many items.
 fn room<T>(most: u32) -> Room<T> {
     Room::of(Box::leak(Box::new_uninit_slice(most as usize)))
@@ -269,10 +274,36 @@ impl World {
         })
     }
 
-    /// Makes the processes and lets them run.
+    /// Makes the kernel's own threads and the processes, and lets them run.
     fn start(&'static self, m: Host, processes: Vec<Process>) {
-        let mut made = Vec::new();
-        for process in &processes {
+        let made = self.make(m, &processes);
+        spawn::spawn_worker(m, Worker::Reaper).expect("a reaper");
+        spawn::spawn_worker(m, Worker::Drain).expect("a drain");
+        self.let_run(m, processes, made);
+        self.has_begun.store(true, SeqCst);
+    }
+
+    /// Makes more processes while others run; their records.
+    pub(crate) fn begin(&'static self, m: Host, processes: Vec<Process>) -> Vec<Begun> {
+        self.live.fetch_add(processes.len(), SeqCst);
+        let made = self.make(m, &processes);
+        let begun = made.iter().map(|(record, _)| *record).collect();
+        self.let_run(m, processes, made);
+        begun
+    }
+
+    /// The first threads of processes that were made.
+    fn let_run(&'static self, m: Host, processes: Vec<Process>, made: Vec<Made>) {
+        for (process, (record, _)) in processes.into_iter().zip(made) {
+            let start = UserStart { body: process.main, argument: 0 };
+            spawn::spawn(m, record, start, Weight::DEFAULT, false).expect("a first thread");
+        }
+    }
+
+    /// Processes without threads, with what each is given.
+    fn make(&'static self, m: Host, processes: &[Process]) -> Vec<Made> {
+        let mut made: Vec<Made> = Vec::new();
+        for process in processes {
             let is_served = |(_, grant): &&(_, Grant)| matches!(grant, Grant::Endpoint);
             let count = process.grants.iter().filter(is_served).count();
             let serves = vec![PLAIN; count];
@@ -286,6 +317,8 @@ impl World {
             let made_of = self.records.begin_process(m, new);
             let (record, endpoints) = made_of.expect("a record, and memory");
             record.ops.space.create(&record.ops.ledger);
+            // Those of the process that was in the record before.
+            self.caps.lock().unwrap().retain(|(of, ..)| *of != record.slot());
             made.push((record, endpoints));
         }
         for (process, (record, own)) in processes.iter().zip(&made) {
@@ -316,13 +349,7 @@ impl World {
                 self.caps.lock().unwrap().push((record.slot(), name, slot));
             }
         }
-        spawn::spawn_worker(m, Worker::Reaper).expect("a reaper");
-        spawn::spawn_worker(m, Worker::Drain).expect("a drain");
-        for (process, (record, _)) in processes.into_iter().zip(made) {
-            let start = UserStart { body: process.main, argument: 0 };
-            spawn::spawn(m, record, start, Weight::DEFAULT, false).expect("a first thread");
-        }
-        self.has_begun.store(true, SeqCst);
+        made
     }
 
     /// The slot that a grant of a process went to.
@@ -434,30 +461,5 @@ impl World {
             text += &format!("CPU {}: {:?}\n", cpu.id().index(), cpu.queue.hint());
         }
         text
-    }
-
-    /// All processes have ended: everything is where it was before they began.
-    fn check_nothing_is_left(&self) {
-        self.tables.park.check_invariants().unwrap();
-        for cpu in &self.cpus {
-            assert!(cpu.own.deadlines().is_empty(), "a deadline is left");
-            let queue = cpu.queue.lock();
-            queue.check_invariants().unwrap();
-            assert_eq!(queue.view().hint().waiting, 0, "a thread is left in a queue");
-        }
-        for thread in self.records.threads() {
-            assert!(
-                thread.ops.home.completions().is_none(),
-                "a ring of thread {} is left",
-                thread.slot()
-            );
-            assert!(
-                thread.lifecycle.lock().is_none(),
-                "somebody may join thread {}",
-                thread.slot()
-            );
-        }
-        assert!(!self.records.remains.has_work(), "something is left to be taken apart");
-        assert_eq!(self.tables.outputs.open_count(), 0, "a ring of output is left");
     }
 }

@@ -17,7 +17,7 @@ use plain_schema::plain::INTERFACE_TAG as PLAIN;
 use schema::{thread_control, timer};
 use test_bare::program::{Program, Sibling, work};
 use test_bare::raw::Child;
-use test_bare::{fault, flags};
+use test_bare::{fault, flags, tls};
 
 capos_rt::main!(main);
 
@@ -101,6 +101,7 @@ acts! {
     "stack-pointer" => |_| must_end(fault::bad_stack_pointer),
     "flags" => flags_around_syscalls,
     "sibling" => fault_in_a_sibling,
+    "fs-of-a-sibling" => fs_of_a_sibling,
     "siblings-at-work" => |env| with_others(env, spin_for_ever, || read(8)),
     "exit-code" => |_| -42,
     "exit-sibling" => exit_from_a_sibling,
@@ -276,6 +277,24 @@ fn call_for_ever(child: &Child) -> i64 {
 fn fault_here(_: &Child) -> i64 {
     fault::undefined();
     1
+}
+
+/// What the FS base of the first thread leads to.
+static AT_FS: AtomicU64 = AtomicU64::new(0);
+
+/// A thread that is given no FS base has none: not that of the thread that ran before it. There is nothing at address 0.
+fn fs_of_a_sibling(env: &'static Env) -> i64 {
+    let Ok(program) = Program::new(env, &SIBLINGS) else { return 1 };
+    let base = core::ptr::from_ref(&AT_FS).expose_provenance() as u64;
+    let mut control = thread_control::Client::new(env.io.caller(), program.control);
+    if control.set_fs_base(base).is_err() {
+        return 2;
+    }
+    let child = program.spawn(0, |_| tls::word_at_fs() as i64, 0);
+    match child.and_then(|handle| program.finish(handle)) {
+        Ok(_) => WENT_ON,
+        Err(_) => 3,
+    }
 }
 
 fn fault_in_a_sibling(env: &'static Env) -> i64 {

@@ -30,6 +30,10 @@ const IA32_SYSENTER_CS: u32 = 0x174;
 /// OF, IOPL, NT, RF, VM, AC, VIF, VIP, ID.
 const CLEARED_FLAGS: u64 = 0x3f_7fd5;
 
+/// TF, IF, DF, IOPL, NT, AC: those that change what kernel code does. An emulator may clear some whatever the mask says.
+const HARMFUL_FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 10 | 3 << 12 | 1 << 14 | 1 << 18;
+const _: () = assert!(CLEARED_FLAGS & HARMFUL_FLAGS == HARMFUL_FLAGS);
+
 /// SYSRET takes SS from this selector plus 8 and CS from it plus 16.
 const SYSRET_BASE: u64 = USER_DATA as u64 - 8;
 const _: () = assert!(USER_CODE as u64 == SYSRET_BASE + 16);

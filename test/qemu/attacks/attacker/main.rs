@@ -3,7 +3,8 @@
 //! It has nothing that any program may not have: its own ring, threads, endpoint, timer and console.
 //!
 //! * [`rings`]: the ring, its credits and cells. [`objects`]: threads, facets, sleeps, parks, messages.
-//! * [`mixed`]: several of these at once. [`open`]: attacks on what is known to be open.
+//! * [`mixed`]: several of these at once. [`open`]: attacks on what is known to be open. [`sizes`]: little or much of
+//!   the same.
 #![no_std]
 #![no_main]
 
@@ -11,6 +12,7 @@ mod mixed;
 mod objects;
 mod open;
 mod rings;
+mod sizes;
 
 use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
 use attack_orders::Order;
@@ -35,6 +37,7 @@ struct Attacker {
     timer: CapSlot,
     park: CapSlot,
     console: CapSlot,
+    memory: CapSlot,
     by: By,
     /// Its own endpoint, and a facet of it.
     own: CapSlot,
@@ -95,6 +98,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
         timer: named("timer"),
         park: named("park"),
         console: named("console"),
+        memory: named("memory"),
         by: By { spawner: named("spawner"), control: named("control") },
         own: named("own"),
         to_self: named("self"),
@@ -164,6 +168,18 @@ fn carry_out(attacker: &Attacker, order: Order, until_ns: u64, word: u64) -> [u6
         Order::ComputeInASibling => {
             |attacker| attacker.with_siblings(1, |_| compute() as i64, || ())
         }
+        Order::Hold => return [sizes::hold(attacker, word), 0],
+        Order::Crowd => return [sizes::crowd(attacker, word), 0],
+        Order::Receive => return [sizes::receive(attacker, word), 0],
+        Order::Leave => sizes::leave,
+        Order::Shut => return [sizes::shut(attacker), 0],
+        Order::Exits | Order::Flood | Order::Free => |_| 0,
+    };
+    let attack = |attacker: &Attacker| match order {
+        Order::Exits => sizes::exits(attacker, word),
+        Order::Flood => sizes::flood(attacker, word),
+        Order::Free => sizes::free(attacker, word),
+        _ => attack(attacker),
     };
     // Once in any case: where CPUs race, the time may be over before it has begun.
     let mut rounds = 0;

@@ -4,7 +4,6 @@ use abi_types::{NEVER, Opcode, Sqe, Status};
 use capos_rt::caller::call;
 use capos_rt::io::status_of;
 use capos_rt::now_ns;
-use capos_rt::park::park;
 use capos_rt::ring::NOP;
 use core::sync::atomic::{AtomicU32, Ordering};
 use plain_schema::plain::INTERFACE_TAG as PLAIN;
@@ -12,10 +11,11 @@ use schema::console::{ReadParams, WriteParams};
 use schema::thread_handle;
 use schema::timer::SleepParams;
 use schema_wire::Encode;
-use test_bare::raw::{Child, Main, Raw, Run};
+use test_bare::raw::{Child, Main, Run};
 use zerocopy::IntoBytes;
 
-use crate::{Attacker, HOUR_NS, OWN, PARK, TO_SELF, UNTIL_NS, drain, goes_on, raw, slot};
+use crate::sizes::{STACKS, crowd};
+use crate::{Attacker, HOUR_NS, OWN, TO_SELF, UNTIL_NS, drain, goes_on, raw, slot};
 
 /// How often a read is begun: more often than a machine has pending operations; then as many sleeps as a process may
 /// have.
@@ -163,26 +163,9 @@ pub fn receiver_ends(attacker: &Attacker) -> u64 {
     })
 }
 
-/// Stacks for as many threads as an attack makes at most.
-static STACKS: [Raw<8192>; 120] = [const { Raw::new() }; 120];
-static WORD: AtomicU32 = AtomicU32::new(0);
-
-fn park_for_good(child: &Child) -> i64 {
-    let _ = park(&child.io, slot(&PARK), &WORD, 0, NEVER);
-    0
-}
-
 /// Makes threads until it may not, which stay for good; how many there are.
 pub fn threads(attacker: &Attacker) -> u64 {
-    let mut made = 0;
-    for stack in &STACKS {
-        let run = Run { main: park_for_good, argument: 0, fs_base: 0 };
-        if stack.start(attacker.io(), attacker.by, run).is_err() {
-            break;
-        }
-        made += 1;
-    }
-    made
+    crowd(attacker, STACKS.len() as u64)
 }
 
 /// As many calls to the observer's endpoint as it takes; they stay there to the end.

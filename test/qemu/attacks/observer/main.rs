@@ -5,12 +5,13 @@
 //! ADR 225.
 //!
 //! * [`watch`]: what is looked at. [`held`]: attacks that come to nothing. [`open`]: attacks on what is
-//!   known to be open, each in a boot of its own.
+//!   known to be open, each in a boot of its own. [`sizes`]: little and much of the same.
 #![no_std]
 #![no_main]
 
 mod held;
 mod open;
+mod sizes;
 mod watch;
 
 use capos_rt::{Env, Error};
@@ -21,8 +22,9 @@ use watch::Observer;
 capos_rt::main!(main);
 
 fn main(env: &'static Env) -> Result<(), Error> {
-    let suites: [(&str, &Suite<Observer>); 10] = [
+    let suites: [(&str, &Suite<Observer>); 11] = [
         ("held", &held::SUITE),
+        ("sizes", &sizes::SUITE),
         ("timers", &open::TIMERS),
         ("large", &open::LARGE),
         ("frames", &open::FRAMES),

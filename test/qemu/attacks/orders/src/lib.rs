@@ -56,11 +56,27 @@ pub enum Order {
     Queue,
     /// As `Compute`, in a sibling.
     ComputeInASibling,
+    /// Maps as many pages as the second word says, and keeps them.
+    Hold,
+    /// Makes as many siblings as the second word says, which wait for good.
+    Crowd,
+    /// Begins as many receives at its endpoint as the second word says, which wait for good.
+    Receive,
+    /// Ends the process.
+    Leave,
+    /// Closes the endpoint.
+    Shut,
+    /// Maps as many pages as the second word says and unmaps them, again and again.
+    Free,
+    /// As many console writes in an entry as the second word says, again and again.
+    Flood,
+    /// As many siblings as the second word says, one after the other, each with operations pending when it ends.
+    Exits,
 }
 
 impl Order {
     /// Every order, by number.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 33] = [
         Self::Compute,
         Self::Rings,
         Self::Cells,
@@ -86,6 +102,14 @@ impl Order {
         Self::Threads,
         Self::Queue,
         Self::ComputeInASibling,
+        Self::Hold,
+        Self::Crowd,
+        Self::Receive,
+        Self::Leave,
+        Self::Shut,
+        Self::Free,
+        Self::Flood,
+        Self::Exits,
     ];
 
     /// The order with that number.
