@@ -27,7 +27,7 @@ pub use cqe::{Cqe, CqeFlags};
 pub use enter::{EnterFlags, EnterResult, NEVER, Syscall, UNKNOWN_SYSCALL};
 pub use ids::{CapSlot, Pid, ReplyToken, ThreadRef, Tid};
 pub use interface::InterfaceTag;
-pub use note::{GUARD_BYTES, Guards, NOTE_GUARDS, NOTE_NAME};
+pub use note::{ABI_NUMBER, GUARD_BYTES, Guards, NOTE_ABI, NOTE_GUARDS, NOTE_NAME};
 pub use opcode::Opcode;
 pub use ring_block::{
     INLINE_BYTES, RingBlock, RingConsumerLine, RingFlags, RingProducerLine, RingWord,

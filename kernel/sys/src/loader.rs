@@ -267,7 +267,7 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
         for page in 0..part.pages {
             let (zeros, bytes) = part.page(page);
             let at = part.start + page * PAGE_SIZE + zeros as u64;
-            process.ops.space.fill(at, bytes).map_err(absent)?;
+            process.ops.space.fill(at, bytes.of(file)).map_err(absent)?;
         }
     }
     reserve_guards(process, image.guards()).map_err(wrong)?;
@@ -276,7 +276,7 @@ fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart,
     process.ops.space.map_time_page().map_err(wrong)?;
     let fs_base = match image.tls() {
         None => 0,
-        Some(tls) => load_tls(process, &tls).map_err(wrong)?,
+        Some(tls) => load_tls(process, &tls, file).map_err(wrong)?,
     };
     UserStart::new(image.entry(), STACK_TOP, fs_base)
         .map_err(|_| Refusal::Memory(name, SpaceError::BadRange))
@@ -329,12 +329,12 @@ fn map(
 }
 
 /// The first thread's copy of the thread-local data; its thread pointer.
-fn load_tls(process: &'static Process, tls: &Tls<'_>) -> Result<u64, SpaceError> {
+fn load_tls(process: &'static Process, tls: &Tls, file: &[u8]) -> Result<u64, SpaceError> {
     let layout = tls.layout();
     map(process, TLS_VADDR, layout.size.div_ceil(PAGE_SIZE), Access::Write)?;
     let pointer = TLS_VADDR + layout.thread_pointer;
     let fill = |at, bytes: &[u8]| process.ops.space.fill(at, bytes).map_err(|_| SpaceError::Absent);
-    fill(TLS_VADDR + layout.image, tls.image)?;
+    fill(TLS_VADDR + layout.image, tls.image.of(file))?;
     fill(pointer, pointer.as_bytes())?;
     Ok(pointer)
 }

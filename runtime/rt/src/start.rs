@@ -5,10 +5,22 @@
 
 use core::arch::global_asm;
 
+use abi_types::{ABI_NUMBER, NOTE_ABI, NOTE_NAME};
+
 use crate::env::{Entry, Env};
 use crate::{syscall, thread};
 
+// The note says which ABI the program is made for: a system with another one does not start it. It is where the
+// first instructions are, so that every program with them has it.
 global_asm!(
+    ".pushsection .note.capos, \"a\", @note",
+    ".balign 8",
+    ".long {name_bytes}, 4, {kind}",
+    ".asciz \"capOS\"",
+    ".balign 8",
+    ".long {number}",
+    ".balign 8",
+    ".popsection",
     ".globl _start",
     ".type _start, @function",
     "_start:",
@@ -17,7 +29,13 @@ global_asm!(
     "ud2",
     ".size _start, . - _start",
     start = sym start,
+    name_bytes = const NOTE_NAME.len(),
+    kind = const NOTE_ABI,
+    number = const ABI_NUMBER,
 );
+
+// What is written out above.
+const _: () = assert!(matches!(&NOTE_NAME, b"capOS\0"));
 
 unsafe extern "Rust" {
     /// Defined by [`main!`](crate::main): the program.
