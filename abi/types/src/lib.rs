@@ -18,6 +18,7 @@ mod opcode;
 pub mod place;
 mod ring_block;
 mod sqe;
+mod start;
 mod status;
 mod time;
 mod transfer;
@@ -33,6 +34,9 @@ pub use ring_block::{
     INLINE_BYTES, RingBlock, RingConsumerLine, RingFlags, RingProducerLine, RingWord,
 };
 pub use sqe::{Sqe, SqeFlags};
+pub use start::{
+    START_BYTES, START_MAGIC, StartEntry, StartFull, StartHeader, StartReader, StartWriter,
+};
 pub use status::{ExceptionKind, Status};
 pub use time::TimePage;
 pub use transfer::{Transfer, TransferMode};
