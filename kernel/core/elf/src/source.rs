@@ -8,6 +8,11 @@ pub trait Source {
 
     /// Copies the bytes from `offset` on; `false`, and `into` is anything, if they are not all there.
     fn read(&self, offset: u64, into: &mut [u8]) -> bool;
+
+    /// The bytes in place, if nobody ever changes them.
+    fn in_place(&self, _bytes: FileBytes) -> Option<&[u8]> {
+        None
+    }
 }
 
 impl Source for [u8] {
@@ -25,6 +30,10 @@ impl Source for [u8] {
             }
             None => false,
         }
+    }
+
+    fn in_place(&self, bytes: FileBytes) -> Option<&[u8]> {
+        Some(bytes.of(self))
     }
 }
 
