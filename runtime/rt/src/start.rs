@@ -46,7 +46,7 @@ extern "C" fn start(argument: u64, tid: u64, pid: u64, ring: u64, capset: u64) -
     thread::remember_first(ring, capset);
     // SAFETY: `_start` passes what the kernel started this thread with, and is the only one who
     // does; the ring is this thread's.
-    let env = unsafe { Env::new(Entry { argument, tid, pid, ring, capset }) };
+    let env = unsafe { Env::first(Entry { argument, tid, pid, ring, capset }) };
     // SAFETY: this function does not return and a panic does not unwind: the value stays where it
     // is as long as the process lives.
     let env: &'static Env = unsafe { &*core::ptr::from_ref(&env) };
