@@ -313,3 +313,142 @@ impl<H: Host> Server for ProcessSpawner<'_, H> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schema::manifest::ResourceProfile;
+
+    const PROFILE: ResourceProfile = ResourceProfile {
+        cap_slots: 4,
+        threads: 1,
+        kernel_stack_pages: 32,
+        frames: 100,
+        sleep_waiters: 1,
+        ring_entries: 8,
+        ring_scratch_limit_bytes: 4096,
+        in_flight_call_limit: 1,
+        endpoint_queue_limit: 1,
+        kernel_bytes: 65_536,
+    };
+
+    /// A kernel with one module that starts everything it is asked to.
+    #[derive(Default)]
+    struct One {
+        started: Option<(Name, usize, usize)>,
+        refuses: Option<ChildError>,
+    }
+
+    impl Host for One {
+        fn pause(&self) {}
+        fn spawn(
+            &mut self,
+            binary: &str,
+            new: &NewChild<'_>,
+        ) -> Option<Result<CapSlot, ChildError>> {
+            if binary != "a.elf" {
+                return None;
+            }
+            self.started = Some((new.name, new.grants.len(), new.start_page.1));
+            Some(self.refuses.map_or(Ok(CapSlot::new(7, 9)), Err))
+        }
+        fn spawn_entry(&mut self, name: &str) -> Result<CapSlot, EntryError> {
+            if name == "known" { Ok(CapSlot::new(3, 1)) } else { Err(EntryError::Unknown) }
+        }
+    }
+
+    const GOOD: SpawnParams<'static> = SpawnParams {
+        name: "child",
+        binary: "a.elf",
+        weight: 64,
+        profile: PROFILE,
+        grants: List::EMPTY,
+        arguments: List::EMPTY,
+        environment: List::EMPTY,
+    };
+
+    const SLOT: SpawnGrant<'static> = SpawnGrant {
+        name: "a",
+        source: GrantSource::Slot,
+        slot_index: 3,
+        slot_generation: 1,
+        moved: false,
+        interface_id: 0,
+    };
+
+    fn refusal(params: SpawnParams<'_>) -> Option<ExceptionKind> {
+        let mut host = One::default();
+        let answer = ProcessSpawner(&mut host).spawn(params);
+        match answer {
+            Err(NoResult::Exception(exception)) => {
+                assert!(host.started.is_none() && exception.message().len() > 10);
+                Some(exception.kind())
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_arrives_and_the_handle_is_told() {
+        let mut host = One::default();
+        let arguments = [Argument { text: "x" }];
+        let params =
+            SpawnParams { grants: List::of(&[SLOT]), arguments: List::of(&arguments), ..GOOD };
+        let results = ProcessSpawner(&mut host).spawn(params).unwrap();
+        assert_eq!((results.handle_index, results.handle_generation), (7, 9));
+        assert_eq!(host.started, Some((Name::new("child"), 1, 16 + 8 + 1)));
+        let entry = ProcessSpawner(&mut host).spawn_entry(SpawnEntryParams { name: "known" });
+        assert_eq!(entry.unwrap().handle_index, 3);
+        assert!(ProcessSpawner(&mut host).spawn_entry(SpawnEntryParams { name: "x" }).is_err());
+    }
+
+    #[test]
+    fn each_wrong_argument_is_refused_before_anything_happens() {
+        use ExceptionKind::{Failed, InvalidArgument};
+        let twice = [SLOT, SLOT];
+        let nameless = [SpawnGrant { name: "", ..SLOT }];
+        let own = [SpawnGrant { source: GrantSource::VirtualMemory, ..SLOT }];
+        let named = |name| [Variable { name, value: "v" }];
+        let (bad_name, no_name) = (named("a=b"), named(""));
+        let many = [SLOT; 5];
+        assert_eq!(refusal(SpawnParams { name: "", ..GOOD }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { name: "a\n", ..GOOD }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { binary: "b.elf", ..GOOD }), Some(Failed));
+        assert_eq!(refusal(SpawnParams { weight: 0, ..GOOD }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { weight: 1025, ..GOOD }), Some(InvalidArgument));
+        let profile = ResourceProfile { ring_entries: 3, ..PROFILE };
+        assert_eq!(refusal(SpawnParams { profile, ..GOOD }), Some(InvalidArgument));
+        for grants in [&twice[..], &nameless, &own, &many] {
+            let params = SpawnParams { grants: List::of(grants), ..GOOD };
+            assert_eq!(refusal(params), Some(InvalidArgument));
+        }
+        for environment in [&bad_name[..], &no_name] {
+            let params = SpawnParams { environment: List::of(environment), ..GOOD };
+            assert_eq!(refusal(params), Some(InvalidArgument));
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_the_kernels_has_its_kind_and_a_sentence() {
+        use ExceptionKind::{Failed, InvalidArgument, Overloaded};
+        let unusable = TransferError::Unusable { line: 0, error: CapError::Revoked };
+        for (error, kind) in [
+            (ChildError::Ending, Failed),
+            (ChildError::Weight, InvalidArgument),
+            (ChildError::HandleSlot, Overloaded),
+            (ChildError::Lend(LendError::Above(Limit::RingEntries)), InvalidArgument),
+            (ChildError::Begin(BeginError::Records), Overloaded),
+            (ChildError::Begin(BeginError::Memory(NoMemory::Machine)), Overloaded),
+            (ChildError::Interface(2), InvalidArgument),
+            (ChildError::Inherit(InheritError::Line(2, unusable)), Failed),
+            (ChildError::Load(LoadError::Changed), Failed),
+        ] {
+            let mut host = One { refuses: Some(error), ..One::default() };
+            let Err(NoResult::Exception(exception)) = ProcessSpawner(&mut host).spawn(GOOD) else {
+                panic!("accepted: {error:?}");
+            };
+            assert_eq!(exception.kind(), kind, "{error:?}");
+            assert!(exception.message().len() > 10);
+        }
+    }
+}

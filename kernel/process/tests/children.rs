@@ -79,19 +79,21 @@ fn spawn(user: &mut User, number: u32, grants: &[SpawnGrant<'_>]) -> Result<CapS
     if done.status() != Status::Ok {
         return Err(done);
     }
-    let handle: SpawnResults = read(&done);
+    let message = Message::new(bytes_of(&done)).unwrap();
+    let handle: SpawnResults = message.get().unwrap();
     Ok(CapSlot::new(u32::from(handle.handle_index), handle.handle_generation))
 }
 
-fn read<'a, V: schema_wire::Value<'a>>(done: &'a Done) -> V {
-    let bytes = &done.words.as_bytes()[..done.cqe.length as usize];
-    Message::new(bytes).unwrap().get().unwrap()
+/// The bytes that a completion brought.
+fn bytes_of(done: &Done) -> &[u8] {
+    &done.words.as_bytes()[..done.cqe.length as usize]
 }
 
 fn wait(user: &mut User, handle: CapSlot) -> (i64, ExitReason) {
     let done = user.call(User::calling_of::<process_handle::methods::Wait>(handle));
     assert_eq!(done.status(), Status::Ok);
-    let ended: WaitResults = read(&done);
+    let message = Message::new(bytes_of(&done)).unwrap();
+    let ended: WaitResults = message.get().unwrap();
     (ended.exit_code, ended.reason)
 }
 
