@@ -357,15 +357,18 @@ mod tests {
         }
     }
 
-    const GOOD: SpawnParams<'static> = SpawnParams {
-        name: "child",
-        binary: "a.elf",
-        weight: 64,
-        profile: PROFILE,
-        grants: List::EMPTY,
-        arguments: List::EMPTY,
-        environment: List::EMPTY,
-    };
+    /// What is not refused.
+    fn good<'a>() -> SpawnParams<'a> {
+        SpawnParams {
+            name: "child",
+            binary: "a.elf",
+            weight: 64,
+            profile: PROFILE,
+            grants: List::EMPTY,
+            arguments: List::EMPTY,
+            environment: List::EMPTY,
+        }
+    }
 
     const SLOT: SpawnGrant<'static> = SpawnGrant {
         name: "a",
@@ -392,8 +395,9 @@ mod tests {
     fn what_is_asked_for_arrives_and_the_handle_is_told() {
         let mut host = One::default();
         let arguments = [Argument { text: "x" }];
+        let grants = [SLOT];
         let params =
-            SpawnParams { grants: List::of(&[SLOT]), arguments: List::of(&arguments), ..GOOD };
+            SpawnParams { grants: List::of(&grants), arguments: List::of(&arguments), ..good() };
         let results = ProcessSpawner(&mut host).spawn(params).unwrap();
         assert_eq!((results.handle_index, results.handle_generation), (7, 9));
         assert_eq!(host.started, Some((Name::new("child"), 1, 16 + 8 + 1)));
@@ -411,19 +415,19 @@ mod tests {
         let named = |name| [Variable { name, value: "v" }];
         let (bad_name, no_name) = (named("a=b"), named(""));
         let many = [SLOT; 5];
-        assert_eq!(refusal(SpawnParams { name: "", ..GOOD }), Some(InvalidArgument));
-        assert_eq!(refusal(SpawnParams { name: "a\n", ..GOOD }), Some(InvalidArgument));
-        assert_eq!(refusal(SpawnParams { binary: "b.elf", ..GOOD }), Some(Failed));
-        assert_eq!(refusal(SpawnParams { weight: 0, ..GOOD }), Some(InvalidArgument));
-        assert_eq!(refusal(SpawnParams { weight: 1025, ..GOOD }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { name: "", ..good() }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { name: "a\n", ..good() }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { binary: "b.elf", ..good() }), Some(Failed));
+        assert_eq!(refusal(SpawnParams { weight: 0, ..good() }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { weight: 1025, ..good() }), Some(InvalidArgument));
         let profile = ResourceProfile { ring_entries: 3, ..PROFILE };
-        assert_eq!(refusal(SpawnParams { profile, ..GOOD }), Some(InvalidArgument));
+        assert_eq!(refusal(SpawnParams { profile, ..good() }), Some(InvalidArgument));
         for grants in [&twice[..], &nameless, &own, &many] {
-            let params = SpawnParams { grants: List::of(grants), ..GOOD };
+            let params = SpawnParams { grants: List::of(grants), ..good() };
             assert_eq!(refusal(params), Some(InvalidArgument));
         }
         for environment in [&bad_name[..], &no_name] {
-            let params = SpawnParams { environment: List::of(environment), ..GOOD };
+            let params = SpawnParams { environment: List::of(environment), ..good() };
             assert_eq!(refusal(params), Some(InvalidArgument));
         }
     }
@@ -444,7 +448,8 @@ mod tests {
             (ChildError::Load(LoadError::Changed), Failed),
         ] {
             let mut host = One { refuses: Some(error), ..One::default() };
-            let Err(NoResult::Exception(exception)) = ProcessSpawner(&mut host).spawn(GOOD) else {
+            let Err(NoResult::Exception(exception)) = ProcessSpawner(&mut host).spawn(good())
+            else {
                 panic!("accepted: {error:?}");
             };
             assert_eq!(exception.kind(), kind, "{error:?}");

@@ -41,6 +41,7 @@ impl<M: Machine> Records<M> {
         if !process.ops.begin(slot, identity, &new.profile) {
             m.defect("a free process record is in use");
         }
+        let (key, handles) = (process.key(), new.handles);
         match process.begin(new, || preemption_point(m)) {
             Ok(endpoints) => Ok((process, endpoints)),
             Err(error) => {
@@ -49,6 +50,10 @@ impl<M: Machine> Records<M> {
                     is_zero,
                     "a process that did not begin has an account that is not zero"
                 );
+                for _ in 0..handles {
+                    // Nobody was given the handle that it was to have.
+                    handle::released(m, key);
+                }
                 Err(BeginError::Memory(error))
             }
         }

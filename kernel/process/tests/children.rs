@@ -54,12 +54,22 @@ fn spawner(main: impl Fn(User) + Send + Sync + 'static) -> Process {
 
 /// Starts program `number`, with what `grants` says.
 fn spawn(user: &mut User, number: u32, grants: &[SpawnGrant<'_>]) -> Result<CapSlot, Done> {
+    spawn_as(user, number, grants, PROFILE)
+}
+
+/// The same with another profile.
+fn spawn_as(
+    user: &mut User,
+    number: u32,
+    grants: &[SpawnGrant<'_>],
+    profile: ResourceProfile,
+) -> Result<CapSlot, Done> {
     let binary = format!("{number}.elf");
     let params = SpawnParams {
         name: "child",
         binary: &binary,
         weight: 64,
-        profile: PROFILE,
+        profile,
         grants: List::of(grants),
         arguments: List::EMPTY,
         environment: List::EMPTY,
@@ -264,6 +274,24 @@ fn lack_of_memory_at_every_step_leaves_everything_as_it_was() {
         spawned.load(SeqCst) == before
     });
     assert!(refused.count() > 10, "allocations of a spawn that were denied");
+}
+
+#[test]
+fn a_child_whose_table_does_not_fit_its_account_takes_no_record() {
+    let main = |mut user: User| {
+        let before = account(&user);
+        // More often than there are records.
+        for _ in 0..20 {
+            let profile = ResourceProfile { cap_slots: 32, kernel_bytes: 4096, ..PROFILE };
+            let small = ResourceProfile { cap_slots: 40, ..profile };
+            let refused = spawn_as(&mut user, 0, &[], small).expect_err("no room for 64 slots");
+            assert_eq!(refused.status(), Status::Exception);
+            assert_eq!(account(&user), before);
+        }
+        let child = spawn(&mut user, 0, &[]).expect("a record is left");
+        assert_eq!(wait(&mut user, child).0, 7);
+    };
+    play(config(2), main);
 }
 
 /// Whether lives of children find a bug.
