@@ -31,6 +31,28 @@ struct Process @0x880bb12b41feebdb {
   essential @5 :Bool;
   # The system ends when this process does, and with its exit code: 0 is success. A system
   # without an essential process ends with its last process.
+
+  boot @6 :Bool;
+  # Started by the kernel. If no process of the manifest is marked, the kernel starts all of them;
+  # the others wait for `ProcessSpawner.spawnEntry`.
+
+  arguments @7 :List(Argument);
+  environment @8 :List(Variable);
+  # What its start page holds; together they fit a page (4096 bytes, 16 of them a header, 8 for
+  # each entry besides its text).
+}
+
+struct Argument @0xb0b5c9a1d27e3f64 {
+  # One word of what a program is started with.
+
+  text @0 :Text;
+}
+
+struct Variable @0xc4e1f7d2a90b5836 {
+  # One line of a program's environment.
+
+  name @0 :Text;
+  value @1 :Text;
 }
 
 struct ResourceProfile @0x9d00ca0439667703 {
@@ -108,5 +130,8 @@ struct Grant @0x938d3e2d907b331b {
 
     virtualMemory @12 :Void;
     # The process's own address space.
+
+    processSpawner @13 :Void;
+    # Starts processes, out of what its holder may use.
   }
 }

@@ -30,6 +30,10 @@ struct SpawnGrant @0xe52303423870542f {
 
   moved @4 :Bool;
   # The spawner gives it up; else it keeps its own.
+
+  interfaceId @5 :UInt64;
+  # The interface that the child's CapSet names, which is the capability's own; 0 stands for it if
+  # it is an interface of this folder.
 }
 
 interface ProcessSpawner @0xdf6c26f18d9e7724 {
@@ -45,12 +49,19 @@ interface ProcessSpawner @0xdf6c26f18d9e7724 {
   # 63 grants. `failed`, with a sentence that says why: no such boot module, a malformed
   # executable, a slot that is empty, stale or revoked, a capability that cannot be passed on.
 
-  spawn @0 (name :Text, binary :Text, weight :UInt16 = 64, profile :Boot.ResourceProfile, grants :List(SpawnGrant)) -> (handleIndex :UInt16, handleGeneration :UInt32);
+  spawn @0 (name :Text, binary :Text, weight :UInt16 = 64, profile :Boot.ResourceProfile, grants :List(SpawnGrant), arguments :List(Boot.Argument), environment :List(Boot.Variable)) -> (handleIndex :UInt16, handleGeneration :UInt32);
   # Starts the executable of the boot module `binary`. `name` is for people: 1 to 44 bytes of
   # UTF-8 without control characters. `handleIndex` and `handleGeneration` name the ProcessHandle,
-  # which is in the caller's capability table when the call completes.
+  # which is in the caller's capability table when the call completes. `weight` is at most the
+  # spawner's. `arguments` and `environment` are what the child's start page holds, and fit a page.
 
-  spawnImage @1 (name :Text, image :MemoryObject, imageBytes :UInt64, weight :UInt16 = 64, profile :Boot.ResourceProfile, grants :List(SpawnGrant)) -> (handleIndex :UInt16, handleGeneration :UInt32);
+  spawnImage @1 (name :Text, image :MemoryObject, imageBytes :UInt64, weight :UInt16 = 64, profile :Boot.ResourceProfile, grants :List(SpawnGrant), arguments :List(Boot.Argument), environment :List(Boot.Variable)) -> (handleIndex :UInt16, handleGeneration :UInt32);
   # As `spawn`, with the first `imageBytes` of a memory object as the executable. They are copied
   # and checked as a copy: changing the object meanwhile, or later, changes no running program.
+
+  spawnEntry @2 (name :Text) -> (handleIndex :UInt16, handleGeneration :UInt32);
+  # Starts the boot manifest's process of that name, with the manifest's grants, weight, profile and
+  # arguments: what it may use is the manifest's, not the spawner's. `failed`, with a sentence: no
+  # such process; it runs, or its last instance is not gone yet; the receiver of an endpoint that
+  # it is a client of does not run.
 }

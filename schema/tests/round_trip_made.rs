@@ -74,10 +74,15 @@ proptest! {
     #[test]
     fn processes(asks in any::<u64>(), answers in any::<u64>()) {
         calls!(asks, answers; process_spawner:
-            spawn(SpawnParams { name, binary, weight, profile, grants }) -> plain SpawnResults;
+            spawn(
+                SpawnParams { name, binary, weight, profile, grants, arguments, environment }
+            ) -> plain SpawnResults;
             spawn_image(
-                SpawnImageParams { name, image, image_bytes, weight, profile, grants }; caps
+                SpawnImageParams {
+                    name, image, image_bytes, weight, profile, grants, arguments, environment
+                }; caps
             ) -> plain SpawnImageResults;
+            spawn_entry(SpawnEntryParams { name }) -> plain SpawnEntryResults;
         );
         calls!(asks, answers; process_handle:
             wait() -> plain WaitResults;

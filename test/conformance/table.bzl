@@ -186,6 +186,12 @@ PROOFS = {
     "C8": [
         "//kernel/core/elf:core_elf_model",
         "//kernel/core/elf:core_elf_table",
+        "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_children",
+        "//test/qemu/spawn:spawn_1d_checked",
+        "//test/qemu/spawn:spawn_1d_release",
+        "//test/qemu/spawn:spawn_4r_checked",
+        "//test/qemu/spawn:spawn_4r_release",
         "//test/rules/programs:programs_test",
     ],
     "C9": [
@@ -193,6 +199,8 @@ PROOFS = {
         "//test/qemu/faults:faults_qemu_4r_release",
         "//test/qemu/ipc:ipc_4r_checked",
         "//test/qemu/ends:ends_4r_release",
+        "//test/qemu/spawn:spawn_1d_checked",
+        "//test/qemu/spawn:spawn_4r_release",
     ],
     "C10": [
         "//kernel/core/vm:core_vm_cases",
@@ -230,6 +238,18 @@ PROOFS = {
         "//test/qemu/ring:ring_1d_checked",
         "//test/qemu/ring:ring_4r_release",
         "//test/rules/manifest:refusals",
+    ],
+    "C15": [
+        "//kernel/core/manifest:core_manifest_model",
+        "//test/qemu/spawn:spawn_1d_checked",
+        "//test/qemu/spawn:spawn_4r_release",
+    ],
+    "C16": [
+        "//abi/types:abi_types_test",
+        "//kernel/core/elf:core_elf_table",
+        "//kernel/core/manifest:core_manifest_model",
+        "//test/qemu/spawn:spawn_1d_checked",
+        "//test/qemu/spawn:spawn_4r_release",
     ],
     "T1": [
         "//test/qemu/faults:faults_qemu_1d_checked",

@@ -18,6 +18,7 @@ mod opcode;
 pub mod place;
 mod ring_block;
 mod sqe;
+mod start;
 mod status;
 mod time;
 mod transfer;
@@ -27,12 +28,15 @@ pub use cqe::{Cqe, CqeFlags};
 pub use enter::{EnterFlags, EnterResult, NEVER, Syscall, UNKNOWN_SYSCALL};
 pub use ids::{CapSlot, Pid, ReplyToken, ThreadRef, Tid};
 pub use interface::InterfaceTag;
-pub use note::{GUARD_BYTES, Guards, NOTE_GUARDS, NOTE_NAME};
+pub use note::{ABI_NUMBER, GUARD_BYTES, Guards, NOTE_ABI, NOTE_GUARDS, NOTE_NAME};
 pub use opcode::Opcode;
 pub use ring_block::{
     INLINE_BYTES, RingBlock, RingConsumerLine, RingFlags, RingProducerLine, RingWord,
 };
 pub use sqe::{Sqe, SqeFlags};
+pub use start::{
+    START_BYTES, START_MAGIC, StartEntry, StartFull, StartHeader, StartReader, StartWriter,
+};
 pub use status::{ExceptionKind, Status};
 pub use time::TimePage;
 pub use transfer::{Transfer, TransferMode};

@@ -4,7 +4,7 @@
 //! its segment (`PT_NOTE`), which is 4 or 8. Notes of other names mean nothing here; one of this name
 //! with a type that is not below is refused.
 //!
-//! Decided in ADR 180.
+//! Decided in ADRs 180 and 286.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -13,6 +13,12 @@ pub const NOTE_NAME: [u8; 6] = *b"capOS\0";
 
 /// The type of a note whose descriptor is [`Guards`].
 pub const NOTE_GUARDS: u32 = 1;
+
+/// The type of a note whose descriptor is the number of the ABI that the program is made for, 32 bits.
+pub const NOTE_ABI: u32 = 2;
+
+/// The number of this ABI. It changes when a program that was built before would not run rightly any more.
+pub const ABI_NUMBER: u32 = 1;
 
 /// Bytes of a guard: one page.
 pub const GUARD_BYTES: u64 = 4096;

@@ -1,6 +1,6 @@
 //! Where the kernel puts things in a process, and the state a thread starts in.
 //!
-//! At entry: RDI the argument, RSI the thread number, RDX the process number, RCX the ring
+//! At entry: RDI the argument (the first thread's: the address of its start page, or 0), RSI the thread number, RDX the process number, RCX the ring
 //! block's address, R8 the CapSet's address or 0, RSP the stack's top (16-byte aligned); all
 //! other registers and RFLAGS' status bits are zero, x87 and SSE are in their initial state.
 //!
@@ -17,6 +17,8 @@ pub const RING_VADDR: u64 = CAPSET_VADDR + 0x10_0000;
 pub const RING_ROOM: u64 = 1 << 20;
 /// The read-only page that names the bootstrap capabilities.
 pub const CAPSET_VADDR: u64 = 0x0000_7f00_0000_0000;
+/// The read-only page behind it, with a program's arguments and environment.
+pub const START_VADDR: u64 = CAPSET_VADDR + 0x1000;
 /// Top of the stack of a process's initial thread; the page below the stack is never mapped.
 pub const STACK_TOP: u64 = CAPSET_VADDR + 0x8_0000;
 /// Pages of that stack.

@@ -78,7 +78,7 @@ fn a_note_of_guards_is_these_bytes() {
     };
     let golden = "171615141312111027262524232221203736353433323130";
     assert_eq!(hex(guards.as_bytes()), golden);
-    assert_eq!((&NOTE_NAME, NOTE_GUARDS), (b"capOS\0", 1));
+    assert_eq!((&NOTE_NAME, NOTE_GUARDS, NOTE_ABI), (b"capOS\0", 1, 2));
 }
 
 #[test]

@@ -12,6 +12,8 @@
 
 pub mod console;
 pub mod endpoint;
+pub mod process_handle;
+pub mod process_spawner;
 pub mod system_info;
 pub mod thread_control;
 pub mod thread_handle;

@@ -43,7 +43,7 @@ pub fn claim<M: Machine>(m: M, thread: &'static M::Thread, party: Party, target:
         }
         Target::Park { ticket } => park::give_up(m, thread, ticket),
         Target::Write => output::give_up(m, thread.ops().process_slot(), party),
-        Target::Join { .. } | Target::Read => m.claim(party, target),
+        Target::Join { .. } | Target::Read | Target::End { .. } => m.claim(party, target),
         // What has begun is completed by whoever ends it, soon.
         Target::Memory => false,
     }

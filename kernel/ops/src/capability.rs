@@ -20,13 +20,15 @@ impl ProcessKey {
     /// What the bits of a record's name grow by when a process begins, and when it is gone.
     pub(crate) const ONE_GENERATION: u64 = 1 << GENERATION_SHIFT;
 
+    /// As one word.
     #[inline(always)]
-    pub(crate) const fn to_bits(self) -> u64 {
+    pub const fn to_bits(self) -> u64 {
         self.slot as u64 | (self.generation as u64) << GENERATION_SHIFT
     }
 
+    /// From that word.
     #[inline(always)]
-    pub(crate) const fn from_bits(bits: u64) -> Self {
+    pub const fn from_bits(bits: u64) -> Self {
         Self { slot: bits as u32, generation: (bits >> GENERATION_SHIFT) as u32 }
     }
 
@@ -65,12 +67,25 @@ pub enum Object<O> {
 /// A process's capability table, which its account pays for: the memory, and each slot in use.
 pub type CapTable<O> = Table<Object<O>, PaidVec<Slot<Object<O>>>, Charge<'static, CapSlots>>;
 
-/// An empty table of `limit` slots.
-pub fn new_table<O: Copy>(ledger: &'static Ledger, limit: u32) -> Result<CapTable<O>, NoMemory> {
+/// Slots of a table that are made between two preemption points.
+const SLOTS_PER_PREEMPTION_POINT: u32 = 64;
+
+/// An empty table of `limit` slots; `pause` is a preemption point.
+pub fn new_table<O: Copy>(
+    ledger: &'static Ledger,
+    limit: u32,
+    pause: impl Fn(),
+) -> Result<CapTable<O>, NoMemory> {
     let count = limit.checked_next_power_of_two().ok_or(NoMemory::Machine)?;
-    let slots = PaidVec::of(ledger, count as usize, |_| Slot::UNUSED)?;
+    let mut slots = PaidVec::with_room(ledger, count as usize)?;
+    for index in 0..count {
+        slots.push(Slot::fresh(index, count))?;
+        if index % SLOTS_PER_PREEMPTION_POINT == SLOTS_PER_PREEMPTION_POINT - 1 {
+            pause();
+        }
+    }
     let payer = ledger.reserve(CapSlots, 0)?.commit();
-    Table::paid_by(payer, slots, limit).map_err(|_| NoMemory::Machine)
+    Table::of_fresh(payer, slots, limit).map_err(|_| NoMemory::Machine)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
 //!   and what an operation comes to. `wait.rs`: the thread's own wait.
 //! * `ipc.rs`: calls. `fastpath.rs`: the same for the one case that has to be fast. `message.rs`: copying.
-//!   `transfer.rs`: capabilities that go along. `object.rs`: calls on objects of the kernel's. `output.rs`: what
+//!   `transfer.rs`: capabilities that go along, `inherit.rs`: those that a child starts with. `object.rs`: calls on objects of the kernel's. `output.rs`: what
 //!   processes write to the console, `outlets.rs`: its rings.
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
@@ -35,6 +35,7 @@ pub mod deadlines;
 pub mod enter;
 pub mod expire;
 pub mod fastpath;
+pub mod inherit;
 pub mod ipc;
 pub mod machine;
 pub mod map;

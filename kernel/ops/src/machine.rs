@@ -113,6 +113,10 @@ pub enum Defect {
     ReservationKept,
     /// The charge for a message is kept when the message is gone.
     MessageChargeKept,
+    /// What a spawner lent does not come back with its child's end.
+    LoanKept,
+    /// Who waits for a process is not told of its end.
+    EndNotTold,
 }
 
 /// The parts of a thread's record that operations reach.

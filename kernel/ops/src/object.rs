@@ -35,6 +35,8 @@ pub trait Objects: Machine {
     ) -> Result<Served, Status>;
     /// Whether a capability to such an object may go to another process, as its interface says.
     fn is_transferable(self, object: Self::Other) -> bool;
+    /// A capability to such an object is about to be copied: the object's own rule; `false` if it is not there any more.
+    fn retained(self, object: Self::Other) -> bool;
     /// A capability to such an object left a slot of `process`: the object's own rule.
     fn released(self, process: &'static ProcessPart<Self>, object: Self::Other);
     /// The current thread ends with `code`.

@@ -109,7 +109,7 @@ impl<M: Machine> Home<M> {
 }
 
 /// Whether a capability may go to another table in this way.
-fn may_pass<M: Objects>(m: M, cap: &Cap<Object<M::Other>>, mode: Mode) -> bool {
+pub(crate) fn may_pass<M: Objects>(m: M, cap: &Cap<Object<M::Other>>, mode: Mode) -> bool {
     match cap.object {
         Object::Facet(_) | Object::ParkSpace => true,
         // One slot is the receiving side: what closes with it would otherwise close under another holder.
@@ -230,8 +230,44 @@ fn deliver_to<M: Objects>(message: &Message<'_, M>, list: &List, room: Room) -> 
     };
     let receiver = process_of(m, message.to).ok_or(Fault::Target(Status::Cancelled))?;
     let parcel = prepare(m, &sender, list).map_err(Fault::Source)?;
-    let promised = reserve(&receiver, &parcel)?;
-    Laden { message, room, parcel }.deliver(&sender, &receiver, promised)
+    hold_copies(m, &sender, &parcel)?;
+    let delivered = reserve(&receiver, &parcel)
+        .and_then(|promised| Laden { message, room, parcel }.deliver(&sender, &receiver, promised));
+    if delivered.is_err() {
+        release_copies(m, &sender, parcel.copies());
+    }
+    delivered
+}
+
+/// Holds the objects of what is copied, so that they are there when the copies arrive.
+fn hold_copies<M: Objects>(
+    m: M,
+    sender: &Home<M>,
+    parcel: &Parcel<Object<M::Other>>,
+) -> Result<(), Fault> {
+    for (line, item) in parcel.copies().enumerate() {
+        if let Object::Other(object) = item.cap.object
+            && !m.retained(object)
+        {
+            // A sibling has let it go since it was looked at.
+            release_copies(m, sender, parcel.copies().take(line));
+            return Err(Fault::Source(Status::Disconnected));
+        }
+    }
+    Ok(())
+}
+
+/// Lets go of the objects of copies that do not arrive.
+fn release_copies<'p, M: Objects>(
+    m: M,
+    sender: &Home<M>,
+    copies: impl Iterator<Item = &'p core_cap::Item<Object<M::Other>>>,
+) {
+    for item in copies {
+        if let Object::Other(object) = item.cap.object {
+            m.released(sender.process, object);
+        }
+    }
 }
 
 /// A message and the capabilities that travel with it.

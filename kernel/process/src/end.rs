@@ -14,7 +14,7 @@
 use crate::join::{self, recycle};
 use crate::machine::{Machine, process_of};
 use crate::memory;
-use crate::process::{Process, SpareRing};
+use crate::process::{Process, Reason, SpareRing};
 use crate::remains::{Stage, ask_for_a_step};
 use crate::thread::Thread;
 use abi_sync::atomic::{Ordering, fence};
@@ -33,8 +33,8 @@ const KILLS_PER_PREEMPTION_POINT: usize = 8;
 
 /// Ends a process with `code`: every thread but the caller is killed. Whoever closes it first decides the
 /// code.
-pub fn close<M: Machine>(m: M, process: &'static Process<M>, code: i64) {
-    if !process.close(code) {
+pub fn close<M: Machine>(m: M, process: &'static Process<M>, code: i64, reason: Reason) {
+    if !process.close(code, reason) {
         return;
     }
     m.tables().outputs.stop(process.slot());
@@ -65,9 +65,36 @@ pub fn exit_thread<M: Machine>(m: M, thread: &'static Thread<M>, code: i64) -> !
 
 /// Closes the process of the running thread, which kills its other threads, and ends the thread.
 pub fn exit_process<M: Machine>(m: M, thread: &'static Thread<M>, code: i64) -> ! {
+    end_process(m, thread, code, Reason::Exited)
+}
+
+/// The same for a process that a fault of the thread ends.
+pub fn fault_process<M: Machine>(m: M, thread: &'static Thread<M>, code: i64) -> ! {
+    end_process(m, thread, code, Reason::Faulted)
+}
+
+fn end_process<M: Machine>(m: M, thread: &'static Thread<M>, code: i64, reason: Reason) -> ! {
     thread.set_exit_code(code);
-    close(m, process_of(m, thread), code);
+    close(m, process_of(m, thread), code, reason);
     kernel_ops::machine::end(m, thread)
+}
+
+/// Takes a process apart that never had a thread, here and now: who wanted to start it waits for that.
+pub(crate) fn take_back<M: Machine>(m: M, process: &'static Process<M>) {
+    process.ops.ledger.close();
+    let mut stage = Stage::Capabilities;
+    loop {
+        stage = match stage {
+            Stage::Capabilities => drain_capabilities(m, process),
+            Stage::Calls => drain_calls(m, process),
+            Stage::Memory => free_memory(m, process),
+            Stage::Record => break,
+        };
+        preemption_point(m);
+    }
+    if !m.records().vacate(m, process) {
+        m.defect("the account of a process that never ran does not read zero");
+    }
 }
 
 // A step is one section of kernel code (`section`): each of these is as many as fit.

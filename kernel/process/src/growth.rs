@@ -1,5 +1,6 @@
 //! Taking a record, and making one where none is free.
 
+use crate::handle;
 use crate::machine::Machine;
 use crate::process::{BeginError, NewProcess, Process};
 use crate::records::Records;
@@ -8,6 +9,7 @@ use abi_sync::atomic::Ordering;
 use alloc::vec::Vec;
 use core_endpoint::EndpointKey;
 use core_sched::CpuId;
+use kernel_dispatch::preemption_point;
 
 impl<M: Machine> Records<M> {
     /// Takes a free thread record, a new one if there is none; `None` without memory or places.
@@ -39,14 +41,19 @@ impl<M: Machine> Records<M> {
         if !process.ops.begin(slot, identity, &new.profile) {
             m.defect("a free process record is in use");
         }
-        match process.begin(new) {
+        let (key, handles) = (process.key(), new.handles);
+        match process.begin(new, || preemption_point(m)) {
             Ok(endpoints) => Ok((process, endpoints)),
             Err(error) => {
-                let is_zero = self.vacate(process);
+                let is_zero = self.vacate(m, process);
                 debug_assert!(
                     is_zero,
                     "a process that did not begin has an account that is not zero"
                 );
+                for _ in 0..handles {
+                    // Nobody was given the handle that it was to have.
+                    handle::released(m, key);
+                }
                 Err(BeginError::Memory(error))
             }
         }
@@ -69,14 +76,20 @@ impl<M: Machine> Records<M> {
         Some((slot, self.processes.grow(|_| Process::new(m.new_space())).ok()?))
     }
 
-    /// Gives the record of a process back of which nothing is left; whether its account was zero.
+    /// Says that nothing is left of a process but its record, which is free once nobody can ask for it; whether its
+    /// account was zero. What was lent to it comes back, and who waits for its end is told.
     #[must_use = "an account that is not zero is a leak"]
-    pub fn vacate(&self, process: &'static Process<M>) -> bool {
-        let slot = process.slot();
+    pub fn vacate(&self, m: M, process: &'static Process<M>) -> bool {
+        let key = process.key();
         let is_zero = process.ops.vacate();
+        handle::gone(m, process, key);
+        is_zero
+    }
+
+    /// Puts a record into the list of the free ones, that is nobody's.
+    pub(crate) fn give_process(&self, slot: u32, process: &'static Process<M>) {
         let mut first = self.free_processes.lock();
         process.next.store(*first, Ordering::Relaxed);
         *first = slot;
-        is_zero
     }
 }

@@ -11,15 +11,23 @@
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
 //!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
 //!   `memory.rs`, `change.rs`: changes of an address space.
+//! * `child.rs`: a program starts a program. `load.rs`: its memory is filled. `entry.rs`: a process of the manifest
+//!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
 
 pub mod change;
+pub mod child;
 pub mod drain;
 pub mod end;
+mod ending;
+pub mod entries;
+pub mod entry;
 mod growth;
+pub mod handle;
 pub mod join;
+pub mod load;
 pub mod machine;
 pub mod memory;
 pub mod process;

@@ -5,7 +5,11 @@ use crate::records::Records;
 use crate::thread::Thread;
 use abi_types::{InterfaceTag, RingBlock};
 use core_fallible::OutOfMemory;
+use core_ledger::Ledger;
+use core_manifest::GrantKind;
 use core_thread::ThreadKey;
+use kernel_ops::capability::ProcessKey;
+use kernel_ops::machine::NotMapped;
 use kernel_ops::object::Objects;
 use kernel_ops::paid::NoMemory;
 use smp_ring::Context;
@@ -68,6 +72,16 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
 
     /// The object that a handle to a thread names, and its interface.
     fn handle_to(thread: ThreadKey) -> (Self::Other, InterfaceTag);
+    /// The object that a handle to a process names, and its interface.
+    fn process_handle(process: ProcessKey) -> (Self::Other, InterfaceTag);
+    /// The object that a grant of the machine's own is, if it has one.
+    fn granted(kind: GrantKind<'_>) -> Option<Self::Other>;
+    /// The boot module of that name.
+    fn boot_module(self, name: &str) -> Option<&'static [u8]>;
+    /// The boot manifest, which was checked.
+    fn manifest(self) -> Option<&'static [u8]>;
+    /// A process has begun that a program started.
+    fn child_began(self);
     /// The tables.
     fn records(self) -> &'static Records<Self>;
     /// How a thread starts, if those are places that user mode has.
@@ -80,6 +94,18 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn may_grow(self) -> bool {
         true
     }
+    /// Makes the memory of a record that of a process with that account.
+    fn create_space(
+        self,
+        space: &'static Self::Space,
+        ledger: &'static Ledger,
+    ) -> Result<(), NoMemory>;
+    /// Writes what a process's memory is to hold from the start, whatever its access; at most a page.
+    fn fill(self, space: &'static Self::Space, to: u64, bytes: &[u8]) -> Result<(), NotMapped>;
+    /// Maps a page of zeros for reading, where the kernel places what it tells a process.
+    fn map_read_only(self, space: &'static Self::Space, at: u64) -> Result<(), NoMemory>;
+    /// Maps the pages that tell programs the time.
+    fn map_time(self, space: &'static Self::Space) -> Result<(), NoMemory>;
     /// A stack for a new thread.
     fn new_stack(self) -> Result<Stack<Self>, OutOfMemory>;
     /// Memory for a ring laid out as `block`, mapped at `address` of a process and paid for by its account. May

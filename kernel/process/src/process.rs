@@ -1,5 +1,7 @@
 //! A process's record: its threads' count, its rings, its account, its end.
 
+pub(crate) use crate::ending::Ending;
+pub use crate::ending::{Ended, Lent, Reason};
 use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::InterfaceTag;
@@ -10,7 +12,7 @@ use core_endpoint::{EndpointKey, Limits};
 use core_ledger::{ChargeError, KernelStackPages, Line, Reservation, Threads};
 use core_manifest::{Name, Profile};
 use core_sched_policy::Weight;
-use core_thread::{CloseVerdict, LeaveVerdict, Roster, ThreadKey};
+use core_thread::{CloseVerdict, Handles, LeaveVerdict, Roster, ThreadKey};
 use kernel_ops::capability::{ProcessKey, new_table};
 use kernel_ops::machine::{Pending, ProcessPart};
 use kernel_ops::object::Objects;
@@ -31,6 +33,12 @@ pub struct Process<M: Objects> {
     cpu_time_ns: AtomicU64,
     /// Changes of its address space that wait for other CPUs.
     changes: AtomicU32,
+    /// Who can ask for it, also when it is gone.
+    pub(crate) handles: Handles,
+    /// Who waits for its end.
+    pub(crate) ending: TicketLock<Ending>,
+    /// When it began.
+    pub(crate) began_ns: AtomicU64,
     /// The next to be taken apart.
     pub(crate) next: AtomicU32,
 }
@@ -53,6 +61,12 @@ pub struct Members<M: Objects> {
     next_ring: u32,
     /// What its threads weigh.
     weight: Weight,
+    /// Why it ends, once it does.
+    pub(crate) reason: Reason,
+    /// Where its limits come from, if they are another process's.
+    pub(crate) lent: Option<Lent>,
+    /// Whether a program started it.
+    pub is_child: bool,
     /// The first of its threads.
     first_thread: u32,
     /// The next of its threads to be killed, once it is closed.
@@ -71,6 +85,10 @@ pub struct NewProcess<'a> {
     pub is_essential: bool,
     /// The endpoints it serves, each by its interface.
     pub serves: &'a [InterfaceTag],
+    /// Handles to it that there are going to be: one if a program starts it.
+    pub handles: u32,
+    /// Where its limits come from, if they are another process's.
+    pub lent: Option<Lent>,
 }
 
 /// Why there is no process.
@@ -140,6 +158,9 @@ impl<M: Objects> Members<M> {
             rings: None,
             next_ring: 0,
             weight,
+            reason: Reason::Exited,
+            lent: None,
+            is_child: false,
             first_thread: NONE,
             next_to_kill: NONE,
         }
@@ -197,6 +218,9 @@ impl<M: Objects> Process<M> {
             exit_code: AtomicU64::new(0),
             cpu_time_ns: AtomicU64::new(0),
             changes: AtomicU32::new(0),
+            handles: Handles::new(),
+            ending: TicketLock::with_class(LockClass::Lifecycle, Ending::NONE),
+            began_ns: AtomicU64::new(0),
             next: AtomicU32::new(NONE),
         }
     }
@@ -217,10 +241,15 @@ impl<M: Objects> Process<M> {
     }
 
     /// Makes it a process without memory or threads; the endpoints it serves. By whoever took the free record.
-    pub(crate) fn begin(&'static self, new: NewProcess<'_>) -> Result<Vec<EndpointKey>, NoMemory> {
+    pub(crate) fn begin(
+        &'static self,
+        new: NewProcess<'_>,
+        pause: impl Fn(),
+    ) -> Result<Vec<EndpointKey>, NoMemory> {
+        self.handles.begin(self.key().generation, new.handles);
         let profile = &new.profile;
         let ledger = &self.ops.ledger;
-        let caps = new_table(ledger, profile.cap_slots)?;
+        let caps = new_table(ledger, profile.cap_slots, &pause)?;
         let limits = Limits {
             queued: profile.endpoint_queue_limit,
             in_flight: profile.in_flight_call_limit,
@@ -230,9 +259,14 @@ impl<M: Objects> Process<M> {
             serves => Service::new(ledger, limits, serves)
                 .map(|(service, endpoints)| (Some(service), endpoints))?,
         };
+        pause();
         self.capset.store(0, Ordering::Relaxed);
         self.cpu_time_ns.store(0, Ordering::Relaxed);
-        *self.members.lock() = Members::new(new.profile, new.weight, new.name, new.is_essential);
+        *self.ending.lock() = Ending::NONE;
+        let mut members = Members::new(new.profile, new.weight, new.name, new.is_essential);
+        members.is_child = new.handles != 0;
+        members.lent = new.lent;
+        *self.members.lock() = members;
         *self.ops.caps.lock() = Some(caps);
         *self.ops.service.lock() = service;
         Ok(endpoints)
@@ -311,10 +345,13 @@ impl<M: Objects> Process<M> {
     }
 
     /// Admits no thread from now on; `false` if it was so before. Whoever closes it first decides the code.
-    pub(crate) fn close(&self, code: i64) -> bool {
+    pub(crate) fn close(&self, code: i64, reason: Reason) -> bool {
         let mut members = self.members.lock();
         members.next_to_kill = members.first_thread;
         let is_first = members.roster.close(code) != CloseVerdict::Already;
+        if is_first {
+            members.reason = reason;
+        }
         drop(members);
         self.ops.ledger.close();
         is_first

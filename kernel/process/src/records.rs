@@ -4,6 +4,7 @@
 //! record is another thread's or process's in another generation, and stays a record where it is. So everything
 //! here is shared by plain references, and names are checked where they are used. Decided in ADR 251.
 
+use crate::entries::Entries;
 use crate::process::Process;
 use crate::remains::{Changes, Remains};
 use crate::thread::{NONE, Thread};
@@ -29,6 +30,8 @@ pub struct Records<M: Objects> {
     pub(crate) free: TicketLock<u32>,
     /// The first free process record.
     pub(crate) free_processes: TicketLock<u32>,
+    /// What runs of the boot manifest.
+    pub(crate) entries: TicketLock<Entries>,
     /// Who makes a table grow: one at a time, and never with another lock held.
     pub(crate) growth: TicketLock<()>,
     /// Numbers address spaces for park keys.
@@ -48,6 +51,7 @@ impl<M: Objects> Records<M> {
                 drain: AtomicRef::new(),
                 free: TicketLock::with_class(LockClass::Global, NONE),
                 free_processes: TicketLock::with_class(LockClass::Global, NONE),
+                entries: TicketLock::with_class(LockClass::Global, Entries::new()),
                 growth: TicketLock::with_class(LockClass::Global, ()),
                 next_identity: AtomicU64::new(1),
             }

@@ -5,6 +5,7 @@ use crate::join;
 use crate::machine::{Machine, Place, Stack, Worker, process_of};
 use crate::process::{Admitted, Process, RingPlace, SpareRing, SpawnError};
 use crate::thread::{Life, Thread};
+use abi_sync::atomic::Ordering;
 use abi_types::{CapSlot, RingBlock};
 use core_cap::Cap;
 use core_fallible::OutOfMemory;
@@ -77,34 +78,77 @@ fn new_ring<M: Machine>(
 pub fn spawn<M: Machine>(
     m: M,
     process: &'static Process<M>,
-    mut start: M::UserStart,
+    start: M::UserStart,
     weight: Weight,
     held: bool,
 ) -> Result<ThreadKey, SpawnError> {
-    let admitted = process.admit(M::STACK_PAGES)?;
-    match prepare(m, process, &mut start, weight, held, admitted) {
-        Ok(thread) => {
-            let key = thread.key();
-            // The process may have been closed since it admitted the thread: then its killer did not find it.
-            let records = m.records();
-            if process.link(thread, |slot| records.thread(slot))
-                && !m.plants(Defect::NotKilledAtBirth)
-                && thread.state.kill(key.generation).is_err()
-            {
-                m.defect("a thread that was not started is gone");
-            }
-            if thread.state.start().is_err() {
-                m.defect("a new thread cannot be started");
-            }
-            dispatch::enqueue_new(m, thread);
-            Ok(key)
-        }
-        Err(error) => {
-            if let Some(code) = process.leave(m, 0) {
+    match make(m, process, start, weight, held) {
+        Ok(made) => Ok(made.start()),
+        Err((error, ends)) => {
+            if let Some(code) = ends {
                 end::reap_process(m, process, code);
             }
             Err(error)
         }
+    }
+}
+
+/// A thread that is made and does not run yet.
+#[must_use = "it is started or undone"]
+pub(crate) struct Made<M: Machine> {
+    m: M,
+    process: &'static Process<M>,
+    thread: &'static Thread<M>,
+}
+
+/// Makes a thread of `process`; if that fails, with what the process ends if it has no other.
+pub(crate) fn make<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+    mut start: M::UserStart,
+    weight: Weight,
+    held: bool,
+) -> Result<Made<M>, (SpawnError, Option<i64>)> {
+    let admitted = process.admit(M::STACK_PAGES).map_err(|error| (error, None))?;
+    match prepare(m, process, &mut start, weight, held, admitted) {
+        Ok(thread) => Ok(Made { m, process, thread }),
+        Err(error) => Err((error, process.leave(m, 0))),
+    }
+}
+
+impl<M: Machine> Made<M> {
+    /// Lets it run; its name.
+    pub(crate) fn start(self) -> ThreadKey {
+        let Self { m, process, thread } = self;
+        let key = thread.key();
+        // The process may have been closed since it admitted the thread: then its killer did not find it.
+        let records = m.records();
+        if process.link(thread, |slot| records.thread(slot))
+            && !m.plants(Defect::NotKilledAtBirth)
+            && thread.state.kill(key.generation).is_err()
+        {
+            m.defect("a thread that was not started is gone");
+        }
+        if thread.state.start().is_err() {
+            m.defect("a new thread cannot be started");
+        }
+        dispatch::enqueue_new(m, thread);
+        key
+    }
+
+    /// Gives back what it is made of; the process has no other thread, and is taken apart by the caller.
+    pub(crate) fn undo(self) {
+        let Self { m, process, thread } = self;
+        let Ok(left) = thread.ops.home.retire() else { m.defect("a new thread is on a stack") };
+        drop(left.stack);
+        if let Some((memory, Own { cells, stack, .. })) = left.ring {
+            stack.release();
+            let number = thread.ring_number.load(Ordering::Relaxed);
+            process.give_ring(m, SpareRing { number, memory, cells });
+        }
+        undo(m, thread);
+        let ends_with = process.leave(m, 0);
+        debug_assert!(ends_with.is_some(), "a child's first thread was not its last");
     }
 }
 

@@ -14,6 +14,8 @@ fn new_process() -> NewProcess<'static> {
         weight: Weight::DEFAULT,
         is_essential: false,
         serves: &[],
+        handles: 0,
+        lent: None,
     }
 }
 
@@ -62,7 +64,7 @@ fn process_records_grow_to_the_last_place_and_are_used_again() {
             }
             assert_eq!(records.processes().len(), MOST as usize, "in round {round}");
             for process in made {
-                assert!(records.vacate(process), "its account is not zero");
+                assert!(records.vacate(m, process), "its account is not zero");
             }
         }
     });

@@ -7,6 +7,7 @@
 use abi_types::{CapSlot, NEVER, Opcode, Sqe};
 use kernel_ops::machine::Defect;
 use kernel_process::end;
+use kernel_process::process::Reason;
 use schema::console::{WriteParams, methods};
 use schema::thread_control::{ExitThreadParams, methods as control};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -188,7 +189,7 @@ fn batch(seed: u64, begun: &Count) -> Vec<Process> {
         let main = actor(begun.clone());
         let mut process = Process::new(name, move |mut user| {
             user.argument = argument;
-            if user.space().try_map(WORDS, 1, true) {
+            if user.space().map_paid(WORDS, 1, true).is_ok() {
                 main(user);
             }
         });
@@ -228,7 +229,7 @@ fn kill_at_random(config: Config, ends: u64, seed: u64) {
                 if !left.is_empty() && random.below(6) == 0 {
                     let at = left.swap_remove(random.below(left.len() as u64) as usize);
                     if batch[at].key() == names[at] {
-                        end::close(m, batch[at], 9);
+                        end::close(m, batch[at], 9, Reason::Killed);
                     }
                 }
             }

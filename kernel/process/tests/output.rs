@@ -75,6 +75,7 @@ const CLOSED: Config = Config {
     defect: None,
     console_room: 0,
     out_of_memory_at: None,
+    programs: 0,
 };
 
 #[test]

@@ -2,6 +2,7 @@
 
 use abi_types::{CapSlot, Opcode, Sqe, Status};
 use kernel_process::end;
+use kernel_process::process::Reason;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use test_machine::{Config, Grant, Process, User, run};
@@ -54,7 +55,7 @@ fn stale_facet(config: Config, by_deadline: bool) {
         while stage.load(SeqCst) == 1 {
             user.compute_a_slice();
         }
-        end::close(m, heir, 0);
+        end::close(m, heir, 0, Reason::Killed);
     };
     let report = run(config, vec![Process::new("coordinator", coordinator)], vec![]);
     assert_eq!(report.ends.len(), 4);

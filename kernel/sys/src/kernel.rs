@@ -4,6 +4,7 @@
 
 use core_thread::ThreadKey;
 use kernel_dispatch as dispatch;
+use kernel_ops::capability::ProcessKey;
 
 /// This machine.
 #[derive(Clone, Copy, Debug)]
@@ -41,4 +42,8 @@ pub enum KernelObject {
     ThreadControl,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
+    /// Processes that a program starts.
+    ProcessSpawner,
+    /// One of them, or any other.
+    ProcessHandle(ProcessKey),
 }

@@ -1,54 +1,63 @@
-//! From the boot manifest to processes.
+//! From the boot manifest to processes: those that the kernel starts, and where the others' programs are.
 //!
-//! Each entry of the manifest becomes a process with its memory, capabilities and first thread. What
+//! Each entry becomes a process as `kernel_process::entry` makes it, which is also how a program starts one later. What
 //! cannot be started stops the boot with a sentence that says what is wrong.
 
 use crate::Machine;
-use crate::kernel::{Kernel, KernelObject, Object, Process};
-use crate::system::RECORDS;
+use crate::kernel::{Kernel, KernelObject, Process};
 use crate::{section, shutdown};
-use abi_types::place::{CAPSET_VADDR, STACK_PAGES, STACK_TOP, TLS_VADDR};
-use abi_types::{CAPSET_MAGIC, CAPSET_NAME_BYTES, CapSetEntry, CapSetHeader, InterfaceTag};
 use alloc::vec::Vec;
 use core::fmt;
-use core_address::PAGE_SIZE;
-use core_cap::{Cap, Grant};
-use core_elf::{Guards, Image, Tls};
-use core_endpoint::EndpointKey;
-use core_ledger::{ChargeError, Frames};
+use core_ledger::ChargeError;
 use core_manifest::{GrantKind, Manifest, Name};
-use core_paging::Access;
-use core_sched_policy::Weight;
-use core_vm::{PageRange, VmError};
-use kernel_arch::context::UserStart;
 use kernel_arch::log;
 use kernel_dispatch::preemption_point;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_push;
-use kernel_mm::space::{MAX_PAGES, SpaceError};
 use kernel_object::thread_spawner::Refused;
-use kernel_ops::capability::FacetOf;
-use kernel_ops::map::MapError;
 use kernel_ops::paid::NoMemory;
+use kernel_process::BeginError;
+use kernel_process::child::{ChildError, no_memory};
+use kernel_process::entry::{self, EntryError};
+use kernel_process::load::LoadError;
 use kernel_process::machine::Worker;
 use kernel_process::process::SpawnError;
 use kernel_process::spawn::{spawn, spawn_worker};
-use kernel_process::{BeginError, NewProcess};
-use zerocopy::IntoBytes;
+use spin::Once;
 
 /// The boot module that holds the manifest.
 pub const MANIFEST_MODULE: &str = "manifest.bin";
 
+/// The machine whose boot modules there are.
+static MACHINE: Once<&'static Machine> = Once::new();
+
+/// The boot module of that name, once processes are started.
+pub(crate) fn boot_module(name: &str) -> Option<&'static [u8]> {
+    MACHINE.get()?.module(name).map(|module| module.data)
+}
+
+/// The object that a grant is, of those that the kernel serves by calls alone.
+pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
+    Some(match kind {
+        GrantKind::Console => KernelObject::Console,
+        GrantKind::Records => KernelObject::Records,
+        GrantKind::Timer => KernelObject::Timer,
+        GrantKind::SystemInfo => KernelObject::SystemInfo,
+        GrantKind::ThreadSpawner => KernelObject::ThreadSpawner,
+        GrantKind::ThreadControl => KernelObject::ThreadControl,
+        GrantKind::VirtualMemory => KernelObject::VirtualMemory,
+        GrantKind::ProcessSpawner => KernelObject::ProcessSpawner,
+        GrantKind::ParkSpace | GrantKind::Endpoint { .. } | GrantKind::Client { .. } => {
+            return None;
+        }
+    })
+}
+
 /// Why a process cannot be started.
 pub(crate) enum Refusal {
     Manifest(core_manifest::Error),
-    Elf(Name, core_elf::Error),
-    Module(Name),
-    Memory(Name, SpaceError),
     OutOfMemory,
-    Begin(Name, BeginError),
-    Slots(Name),
-    Interface(Name),
+    Entry(Name, EntryError),
     Thread(Name, SpawnError),
 }
 
@@ -56,25 +65,11 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Manifest(error) => write!(f, "{MANIFEST_MODULE}: {error}"),
-            Self::Elf(name, error) => write!(f, "process {}: {error}", name.as_str()),
-            Self::Module(name) => write!(f, "process {}: its boot module is gone", name.as_str()),
             Self::OutOfMemory => f.write_str("not enough memory for the processes"),
-            Self::Begin(name, BeginError::Records) => {
-                write!(f, "process {}: too many processes", name.as_str())
+            Self::Entry(name, error) => {
+                write!(f, "process {}: ", name.as_str())?;
+                describe_entry(f, error)
             }
-            Self::Begin(name, BeginError::Memory(NoMemory::Machine)) => {
-                write!(f, "process {}: not enough memory for its tables", name.as_str())
-            }
-            Self::Begin(name, BeginError::Memory(NoMemory::Account(error)))
-            | Self::Memory(name, SpaceError::Account(error)) => {
-                write!(f, "process {}: {}", name.as_str(), error.message())?;
-                describe(f, error)
-            }
-            Self::Memory(name, error) => {
-                write!(f, "process {}: its memory cannot be mapped: {error:?}", name.as_str())
-            }
-            Self::Slots(name) => write!(f, "process {}: no slot for a grant", name.as_str()),
-            Self::Interface(name) => write!(f, "{}: its interface has no tag", name.as_str()),
             Self::Thread(name, error) => {
                 let (_, why) = Refused::from(*error).exception();
                 write!(f, "process {}: no first thread: {why}", name.as_str())
@@ -83,8 +78,32 @@ impl fmt::Display for Refusal {
     }
 }
 
+fn describe_entry(f: &mut fmt::Formatter<'_>, error: &EntryError) -> fmt::Result {
+    match error {
+        EntryError::Manifest(error) => write!(f, "{error}"),
+        EntryError::Module => f.write_str("its boot module is gone"),
+        EntryError::Receiver(name) => write!(f, "no facet of its endpoint {name}"),
+        EntryError::Interface(name) => write!(f, "its grant {name} is of an unknown interface"),
+        EntryError::Child(ChildError::Begin(BeginError::Records)) => {
+            f.write_str("too many processes")
+        }
+        EntryError::Child(ChildError::Load(LoadError::Elf(error))) => write!(f, "{error}"),
+        EntryError::Child(error) => match no_memory(error) {
+            Some(NoMemory::Machine) => f.write_str("not enough memory for it"),
+            Some(NoMemory::Account(error)) => {
+                f.write_str(error.message())?;
+                describe_line(f, error)
+            }
+            None => write!(f, "it cannot be made: {error:?}"),
+        },
+        EntryError::NoManifest | EntryError::Unknown | EntryError::Runs => {
+            write!(f, "it cannot be started: {error:?}")
+        }
+    }
+}
+
 /// How much of a line was wanted, and how much there is.
-fn describe(f: &mut fmt::Formatter<'_>, error: &ChargeError) -> fmt::Result {
+fn describe_line(f: &mut fmt::Formatter<'_>, error: &ChargeError) -> fmt::Result {
     match error {
         ChargeError::Closed => Ok(()),
         ChargeError::Exhausted { wanted, reading, .. } => {
@@ -99,242 +118,50 @@ impl From<OutOfMemory> for Refusal {
     }
 }
 
-/// Starts every process of the manifest.
-pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Result<(), Refusal> {
-    let is_module = |name: &str| machine.module(name).is_some();
-    let manifest = Manifest::check(bytes, is_module).map_err(Refusal::Manifest)?;
-    let mut started = Vec::new();
-    // All processes and endpoints first: a client may stand before its server.
-    for process in manifest.processes().map_err(Refusal::Manifest)? {
-        let process = process.map_err(Refusal::Manifest)?;
-        let made = make(&process)?;
-        try_push(&mut started, made)?;
+impl From<core_manifest::Error> for Refusal {
+    fn from(error: core_manifest::Error) -> Self {
+        Self::Manifest(error)
     }
-    let processes = manifest.processes().map_err(Refusal::Manifest)?;
+}
+
+/// Starts the processes of the manifest that are the kernel's to start.
+pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Result<(), Refusal> {
+    MACHINE.call_once(|| machine);
+    let is_module = |name: &str| machine.module(name).is_some();
+    let manifest = Manifest::check(bytes, is_module)?;
+    let only_marked = manifest.has_boot_marks()?;
+    let mut begun: Vec<(u32, &'static Process)> = Vec::new();
+    // All processes and endpoints first: a client may stand before its server.
+    for (number, from) in (0..).zip(manifest.processes()?) {
+        let from = from?;
+        if only_marked && !from.is_boot {
+            continue;
+        }
+        let made = entry::begin(Kernel, None, &manifest, number, &from);
+        let process = made.map_err(|error| Refusal::Entry(Name::new(from.name), error))?;
+        try_push(&mut begun, (number, process))?;
+    }
     let mut starts = Vec::new();
-    for (process, made) in processes.zip(&started) {
-        let process = process.map_err(Refusal::Manifest)?;
-        grant(&manifest, &process, made, &started)?;
-        let module =
-            machine.module(process.binary).ok_or(Refusal::Module(Name::new(process.name)))?;
-        let start = load(made.process, process.name, module.data)?;
+    for (number, process) in &begun {
+        let Some(from) = manifest.process(*number)? else { continue };
+        let start = entry::furnish(Kernel, None, &manifest, *number, &from, process);
+        let start = start.map_err(|error| Refusal::Entry(Name::new(from.name), error))?;
         try_push(&mut starts, start)?;
     }
-    shutdown::expect(started.len() as u32);
-    spawn_worker(Kernel, Worker::Reaper)?;
-    spawn_worker(Kernel, Worker::Drain)?;
-    for (made, start) in started.iter().zip(starts) {
-        let name = made.process.members.lock().name;
-        let spawned = spawn(Kernel, made.process, start, made.process.weight(), false);
+    shutdown::expect(begun.len() as u32);
+    for worker in [Worker::Reaper, Worker::Drain] {
+        preemption_point(Kernel);
+        spawn_worker(Kernel, worker)?;
+    }
+    preemption_point(Kernel);
+    for ((_, process), start) in begun.iter().zip(starts) {
+        let name = process.members.lock().name;
+        let spawned = spawn(Kernel, process, start, process.weight(), false);
         spawned.map_err(|error| Refusal::Thread(name, error))?;
         preemption_point(Kernel);
-        log!("start", "process {} \"{}\"", made.process.slot(), name.as_str());
+        log!("start", "process {} \"{}\"", process.slot(), name.as_str());
         // What a person is told does not count.
         section::begin();
     }
     Ok(())
-}
-
-/// A process before its memory, and the endpoints it serves, by the order of its grants.
-struct Made {
-    process: &'static Process,
-    endpoints: Vec<EndpointKey>,
-}
-
-fn make(from: &core_manifest::Process<'_>) -> Result<Made, Refusal> {
-    let name = Name::new(from.name);
-    let mut serves = Vec::new();
-    for grant in from.grants() {
-        if let GrantKind::Endpoint { interface_id, .. } = grant.map_err(Refusal::Manifest)?.kind {
-            try_push(&mut serves, tag(name, interface_id)?)?;
-        }
-    }
-    let new = NewProcess {
-        name,
-        profile: from.profile,
-        weight: Weight::new(from.weight).unwrap_or(Weight::DEFAULT),
-        is_essential: from.is_essential,
-        serves: &serves,
-    };
-    let begun = RECORDS.begin_process(Kernel, new);
-    let (process, endpoints) = begun.map_err(|error| Refusal::Begin(name, error))?;
-    process.ops.space.create(&process.ops.ledger).map_err(|error| Refusal::Memory(name, error))?;
-    Ok(Made { process, endpoints })
-}
-
-/// Fills the process's table and its CapSet page.
-fn grant(
-    manifest: &Manifest<'_>,
-    from: &core_manifest::Process<'_>,
-    made: &Made,
-    all: &[Made],
-) -> Result<(), Refusal> {
-    let name = Name::new(from.name);
-    let mut own = made.endpoints.iter();
-    let mut entries: Vec<CapSetEntry> = Vec::new();
-    for grant in from.grants() {
-        let grant = grant.map_err(Refusal::Manifest)?;
-        let object = match grant.kind {
-            GrantKind::Console => Ok(Object::Other(KernelObject::Console)),
-            GrantKind::Records => Ok(Object::Other(KernelObject::Records)),
-            GrantKind::Timer => Ok(Object::Other(KernelObject::Timer)),
-            GrantKind::SystemInfo => Ok(Object::Other(KernelObject::SystemInfo)),
-            GrantKind::ThreadSpawner => Ok(Object::Other(KernelObject::ThreadSpawner)),
-            GrantKind::ThreadControl => Ok(Object::Other(KernelObject::ThreadControl)),
-            GrantKind::ParkSpace => Ok(Object::ParkSpace),
-            GrantKind::VirtualMemory => Ok(Object::Other(KernelObject::VirtualMemory)),
-            GrantKind::Endpoint { .. } => {
-                let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
-                Ok(Object::Endpoint(FacetOf { process: made.process.key(), endpoint }))
-            }
-            GrantKind::Client { endpoint, badge } => Err((endpoint, badge)),
-        };
-        let (cap, interface) = match object {
-            Ok(object) => {
-                let interface = grant.kind.interface_id().unwrap_or(0);
-                (Cap::new(object, tag(name, interface)?), interface)
-            }
-            Err((endpoint, badge)) => facet(manifest, endpoint, badge, all)?,
-        };
-        let slot = made.process.ops.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
-        let slot = slot.ok_or(Refusal::Slots(name))?;
-        try_push(&mut entries, entry(grant.name, slot.to_bits(), interface))?;
-    }
-    if entries.is_empty() {
-        return Ok(());
-    }
-    let wrong = |error| Refusal::Memory(name, error);
-    made.process.ops.space.map_new(CAPSET_VADDR, 1, Access::Read).map_err(wrong)?;
-    let header =
-        CapSetHeader { magic: CAPSET_MAGIC, count: entries.len() as u32, reserved: 0, pad: [0; 6] };
-    let absent = |_| Refusal::Memory(name, SpaceError::Absent);
-    made.process.ops.space.fill(CAPSET_VADDR, header.as_bytes()).map_err(absent)?;
-    let first = CAPSET_VADDR + size_of::<CapSetHeader>() as u64;
-    made.process.ops.space.fill(first, entries.as_slice().as_bytes()).map_err(absent)?;
-    made.process.has_capset();
-    Ok(())
-}
-
-fn entry(name: &str, slot: u64, interface: u64) -> CapSetEntry {
-    let mut bytes = [0; CAPSET_NAME_BYTES];
-    for (to, from) in bytes.iter_mut().zip(name.bytes()) {
-        *to = from;
-    }
-    CapSetEntry { slot, interface, name_length: name.len() as u32, name: bytes }
-}
-
-/// The client's side of an endpoint, and its interface.
-fn facet(
-    manifest: &Manifest<'_>,
-    endpoint: &str,
-    badge: u64,
-    all: &[Made],
-) -> Result<(Cap<Object>, u64), Refusal> {
-    let missing = Refusal::Slots(Name::new(endpoint));
-    let Some(found) = manifest.endpoint(endpoint).map_err(Refusal::Manifest)? else {
-        return Err(missing);
-    };
-    let Some(server) = all.get(found.receiver as usize) else { return Err(missing) };
-    // The manifest numbers endpoints through all processes.
-    let before: usize = all.iter().take(found.receiver as usize).map(|m| m.endpoints.len()).sum();
-    let own = (found.index as usize).checked_sub(before);
-    let Some(key) = own.and_then(|own| server.endpoints.get(own)) else { return Err(missing) };
-    let of = FacetOf { process: server.process.key(), endpoint: *key };
-    let grant: Option<Grant> =
-        server.process.ops.service.lock().as_mut().and_then(|service| service.mint(*key, badge));
-    let grant = grant.ok_or(missing)?;
-    let interface = tag(Name::new(endpoint), found.interface_id)?;
-    Ok((Cap { object: Object::Facet(of), interface, badge, grant }, found.interface_id))
-}
-
-/// The tag of an interface; every grant of a manifest that was checked has one.
-fn tag(name: Name, interface_id: u64) -> Result<InterfaceTag, Refusal> {
-    InterfaceTag::of(interface_id).ok_or(Refusal::Interface(name))
-}
-
-/// Maps the program, but for its guards, and its stack; how its first thread starts.
-fn load(process: &'static Process, name: &str, file: &[u8]) -> Result<UserStart, Refusal> {
-    let name = Name::new(name);
-    let image = Image::parse(file).map_err(|error| Refusal::Elf(name, error))?;
-    let wrong = |error| Refusal::Memory(name, error);
-    let absent = |_| Refusal::Memory(name, SpaceError::Absent);
-    // All of it at once: what does not fit the profile is refused before anything is mapped.
-    let pages = image.parts().fold(STACK_PAGES, |sum, part| sum.saturating_add(part.pages));
-    let fits = process.ops.ledger.reserve(Frames, u32::try_from(pages).unwrap_or(u32::MAX));
-    fits.map(drop).map_err(|error| wrong(error.into()))?;
-    for part in image.parts() {
-        map(process, part.start, part.pages, part.access).map_err(wrong)?;
-        for page in 0..part.pages {
-            let (zeros, bytes) = part.page(page);
-            let at = part.start + page * PAGE_SIZE + zeros as u64;
-            process.ops.space.fill(at, bytes).map_err(absent)?;
-        }
-    }
-    reserve_guards(process, image.guards()).map_err(wrong)?;
-    process.members.lock().guards = image.guards().clone();
-    map(process, STACK_TOP - STACK_PAGES * PAGE_SIZE, STACK_PAGES, Access::Write).map_err(wrong)?;
-    process.ops.space.map_time_page().map_err(wrong)?;
-    let fs_base = match image.tls() {
-        None => 0,
-        Some(tls) => load_tls(process, &tls).map_err(wrong)?,
-    };
-    UserStart::new(image.entry(), STACK_TOP, fs_base)
-        .map_err(|_| Refusal::Memory(name, SpaceError::BadRange))
-}
-
-/// Keeps the pages of the guards, the first thread's among them, so that nothing is ever mapped there.
-fn reserve_guards(process: &'static Process, guards: &Guards) -> Result<(), SpaceError> {
-    for address in guards.addresses() {
-        let range = PageRange::new(address, 1).map_err(|_| SpaceError::BadRange)?;
-        process
-            .ops
-            .map
-            .change(&process.ops.ledger, || {}, |regions| regions.reserve(range))
-            .map_err(in_map)?;
-    }
-    Ok(())
-}
-
-fn in_map(error: MapError) -> SpaceError {
-    match error {
-        MapError::Memory(NoMemory::Account(error)) => SpaceError::Account(error),
-        MapError::Memory(NoMemory::Machine) | MapError::Vm(VmError::Full) => {
-            SpaceError::OutOfMemory
-        }
-        MapError::Vm(_) => SpaceError::Occupied,
-    }
-}
-
-fn map(
-    process: &'static Process,
-    start: u64,
-    pages: u64,
-    access: Access,
-) -> Result<(), SpaceError> {
-    let range = PageRange::new(start, pages).map_err(|_| SpaceError::BadRange)?;
-    let begun = process.ops.map.change(
-        &process.ops.ledger,
-        || {},
-        |regions| regions.map_own(range, access).map(|_| ()),
-    );
-    begun.map_err(in_map)?;
-    let mut done = 0;
-    while done < pages {
-        let part = (pages - done).min(MAX_PAGES);
-        process.ops.space.map_new(start + done * PAGE_SIZE, part, access)?;
-        done += part;
-    }
-    process.ops.map.settle(range);
-    Ok(())
-}
-
-/// The first thread's copy of the thread-local data; its thread pointer.
-fn load_tls(process: &'static Process, tls: &Tls<'_>) -> Result<u64, SpaceError> {
-    let layout = tls.layout();
-    map(process, TLS_VADDR, layout.size.div_ceil(PAGE_SIZE), Access::Write)?;
-    let pointer = TLS_VADDR + layout.thread_pointer;
-    let fill = |at, bytes: &[u8]| process.ops.space.fill(at, bytes).map_err(|_| SpaceError::Absent);
-    fill(TLS_VADDR + layout.image, tls.image)?;
-    fill(pointer, pointer.as_bytes())?;
-    Ok(pointer)
 }

@@ -57,6 +57,11 @@ pub(crate) fn expect(processes: u32) {
     LIVE.store(processes, Ordering::Relaxed);
 }
 
+/// A program has started one more.
+pub(crate) fn child_began() {
+    LIVE.fetch_add(1, Ordering::Relaxed);
+}
+
 /// The processes that live, for reports.
 pub(crate) fn live() -> u32 {
     LIVE.load(Ordering::Relaxed)
@@ -65,23 +70,26 @@ pub(crate) fn live() -> u32 {
 /// Nothing of a process is left but its record.
 pub(crate) fn process_reaped(process: &'static Process) {
     let code = process.exit_code();
-    let (name, is_essential) = {
+    let (name, is_essential, is_child) = {
         let members = process.members.lock();
-        (members.name, members.is_essential)
+        (members.name, members.is_essential, members.is_child)
     };
     let cpu_time_us = process.cpu_time_ns() / 1_000;
     ACCOUNTS_CLOSED.fetch_add(1, Ordering::Relaxed);
-    if !RECORDS.vacate(process) {
+    if !RECORDS.vacate(Kernel, process) {
         account_is_not_zero();
     }
     if let Some(watcher) = WATCHER.get() {
         watcher(name.as_str(), code);
     }
-    // Every end is told, also a good one: a process that is missing from the log is still there.
-    log!("process", "\"{}\" ended with {code}; {cpu_time_us} us of CPU time", name.as_str());
-    // What a person is told does not count.
-    section::begin();
-    if code != 0 {
+    // Every end is told, also a good one: a process that is missing from the log is still there. That of a child is
+    // told to whoever started it.
+    if !is_child {
+        log!("process", "\"{}\" ended with {code}; {cpu_time_us} us of CPU time", name.as_str());
+        // What a person is told does not count.
+        section::begin();
+    }
+    if code != 0 && !is_child {
         // Not the first: the first one's code stays.
         FIRST_FAILURE
             .compare_exchange(0, code.cast_unsigned(), Ordering::Relaxed, Ordering::Relaxed)

@@ -7,10 +7,13 @@
 use crate::kernel::{Cpu, Here, Kernel, KernelObject, Process, Thread};
 use crate::object::console;
 use crate::system::{self, RECORDS};
-use crate::{section, shutdown};
+use crate::{loader, section, shutdown};
 use abi_types::{InterfaceTag, RingBlock};
 use alloc::boxed::Box;
 use core::convert::Infallible;
+use core_ledger::Ledger;
+use core_manifest::GrantKind;
+use core_paging::Access;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
@@ -24,12 +27,13 @@ use kernel_mm::fallible::try_zeroed_words;
 use kernel_mm::space::{AddressSpace, Pinned, PinnedRing, SpaceError, StillInUse};
 use kernel_mm::stack::{self, KernelStack};
 use kernel_mm::thread::UserContext;
-use kernel_ops::machine::{ProcessPart, Tables};
+use kernel_ops::capability::ProcessKey;
+use kernel_ops::machine::{NotMapped, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
-use kernel_process::{Records, drain, end, join};
+use kernel_process::{Records, drain, end, handle, join};
 use smp_ipi::{IdleSet, Requests};
 use smp_pending::Target;
 
@@ -328,6 +332,7 @@ impl kernel_ops::Machine for Kernel {
     fn claim(self, party: Party, target: Target) -> bool {
         match target {
             Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
+            Target::End { process } => handle::give_up(self, process, party),
             Target::Read => console::give_up(party),
             Target::Call { .. }
             | Target::Recv { .. }
@@ -345,6 +350,46 @@ impl kernel_process::Machine for Kernel {
 
     fn handle_to(thread: ThreadKey) -> (KernelObject, InterfaceTag) {
         (KernelObject::ThreadHandle(thread), schema::thread_handle::INTERFACE_TAG)
+    }
+
+    fn process_handle(process: ProcessKey) -> (KernelObject, InterfaceTag) {
+        (KernelObject::ProcessHandle(process), schema::process_handle::INTERFACE_TAG)
+    }
+
+    fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
+        loader::granted(kind)
+    }
+
+    fn boot_module(self, name: &str) -> Option<&'static [u8]> {
+        loader::boot_module(name)
+    }
+
+    fn manifest(self) -> Option<&'static [u8]> {
+        loader::boot_module(loader::MANIFEST_MODULE)
+    }
+
+    fn child_began(self) {
+        shutdown::child_began();
+    }
+
+    fn create_space(
+        self,
+        space: &'static AddressSpace,
+        ledger: &'static Ledger,
+    ) -> Result<(), NoMemory> {
+        space.create(ledger).map_err(no_memory)
+    }
+
+    fn fill(self, space: &'static AddressSpace, to: u64, bytes: &[u8]) -> Result<(), NotMapped> {
+        space.fill(to, bytes)
+    }
+
+    fn map_read_only(self, space: &'static AddressSpace, at: u64) -> Result<(), NoMemory> {
+        space.map_new(at, 1, Access::Read).map_err(no_memory)
+    }
+
+    fn map_time(self, space: &'static AddressSpace) -> Result<(), NoMemory> {
+        space.map_time_page().map_err(no_memory)
     }
 
     #[inline(always)]
@@ -381,10 +426,6 @@ impl kernel_process::Machine for Kernel {
         address: u64,
         block: RingBlock,
     ) -> Result<PinnedRing, NoMemory> {
-        let no_memory = |error| match error {
-            SpaceError::Account(error) => NoMemory::Account(error),
-            _ => NoMemory::Machine,
-        };
         let mut pinning = space.begin_pin(address, block.size()).map_err(no_memory)?;
         loop {
             match pinning.step().map_err(no_memory)? {
@@ -448,6 +489,13 @@ impl kernel_process::Machine for Kernel {
 
     fn console_look_after(self) {
         kernel_arch::console::look_after();
+    }
+}
+
+fn no_memory(error: SpaceError) -> NoMemory {
+    match error {
+        SpaceError::Account(error) => NoMemory::Account(error),
+        _ => NoMemory::Machine,
     }
 }
 

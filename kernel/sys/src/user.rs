@@ -7,7 +7,7 @@ use abi_types::{Syscall, UNKNOWN_SYSCALL};
 use kernel_arch::console;
 use kernel_arch::trap::TrapFrame;
 use kernel_ops::enter;
-use kernel_process::end::exit_process;
+use kernel_process::end::{exit_process, fault_process};
 use kernel_process::machine::process_of;
 
 /// A process that a fault ended has this exit code, less the exception's number.
@@ -78,5 +78,5 @@ pub fn fault(frame: &TrapFrame) -> ! {
         Some(_) => STACK_OVERFLOW_EXIT_CODE,
         None => FAULT_EXIT_CODE - i64::from(vector.0),
     };
-    exit_process(Kernel, thread, code)
+    fault_process(Kernel, thread, code)
 }

@@ -4,7 +4,7 @@ use core::fmt::{Arguments, Write};
 use core::ptr::NonNull;
 
 use abi_sync::BlockMemory;
-use abi_types::{CapSlot, Pid, Tid};
+use abi_types::{CapSlot, Pid, START_BYTES, StartReader, Tid};
 use schema::console;
 
 use crate::capset::{CapSet, NoCap};
@@ -29,6 +29,7 @@ pub struct Env {
     pub tid: Tid,
     /// The process's number.
     pub pid: Pid,
+    start: StartReader<'static>,
     console: Option<CapSlot>,
     ring: u64,
 }
@@ -58,9 +59,40 @@ impl Env {
             argument: entry.argument,
             tid: Tid(entry.tid as u32),
             pid: Pid(entry.pid as u32),
+            start: StartReader::EMPTY,
             console: caps.find("console", console::INTERFACE_ID).ok(),
             ring: entry.ring,
         }
+    }
+
+    /// What the first thread finds at entry: the address of the start page, or 0, is its argument.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new), and the thread is the program's first.
+    pub(crate) unsafe fn first(entry: Entry) -> Self {
+        // SAFETY: by the caller.
+        let mut env = unsafe { Self::new(Entry { argument: 0, ..entry }) };
+        let page = core::ptr::with_exposed_provenance::<[u8; START_BYTES]>(entry.argument as usize);
+        // SAFETY: the kernel maps a page there, read-only and as long as the process lives, or says 0.
+        if let Some(page) = unsafe { page.as_ref() } {
+            env.start = StartReader::new(page);
+        }
+        env
+    }
+
+    /// The program's arguments, in order; only the first thread has them.
+    pub fn arguments(&self) -> impl Iterator<Item = &'static str> {
+        self.start.arguments()
+    }
+
+    /// The program's environment, name and value, in order; only the first thread has it.
+    pub fn environment(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.start.variables()
+    }
+
+    /// The value of a variable of the environment.
+    pub fn variable(&self, name: &str) -> Option<&'static str> {
+        self.environment().find_map(|(called, value)| (called == name).then_some(value))
     }
 
     /// The capability called `name`, if it is of that interface.

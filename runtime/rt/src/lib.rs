@@ -51,6 +51,7 @@ pub mod io;
 pub mod memory;
 pub mod out;
 pub mod park;
+pub mod process;
 pub mod ring;
 pub mod serve;
 #[cfg(test)]

@@ -5,10 +5,22 @@
 
 use core::arch::global_asm;
 
+use abi_types::{ABI_NUMBER, NOTE_ABI, NOTE_NAME};
+
 use crate::env::{Entry, Env};
 use crate::{syscall, thread};
 
+// The note says which ABI the program is made for: a system with another one does not start it. It is where the
+// first instructions are, so that every program with them has it.
 global_asm!(
+    ".pushsection .note.capos, \"a\", @note",
+    ".balign 8",
+    ".long {name_bytes}, 4, {kind}",
+    ".asciz \"capOS\"",
+    ".balign 8",
+    ".long {number}",
+    ".balign 8",
+    ".popsection",
     ".globl _start",
     ".type _start, @function",
     "_start:",
@@ -17,7 +29,13 @@ global_asm!(
     "ud2",
     ".size _start, . - _start",
     start = sym start,
+    name_bytes = const NOTE_NAME.len(),
+    kind = const NOTE_ABI,
+    number = const ABI_NUMBER,
 );
+
+// What is written out above.
+const _: () = assert!(matches!(&NOTE_NAME, b"capOS\0"));
 
 unsafe extern "Rust" {
     /// Defined by [`main!`](crate::main): the program.
@@ -28,7 +46,7 @@ extern "C" fn start(argument: u64, tid: u64, pid: u64, ring: u64, capset: u64) -
     thread::remember_first(ring, capset);
     // SAFETY: `_start` passes what the kernel started this thread with, and is the only one who
     // does; the ring is this thread's.
-    let env = unsafe { Env::new(Entry { argument, tid, pid, ring, capset }) };
+    let env = unsafe { Env::first(Entry { argument, tid, pid, ring, capset }) };
     // SAFETY: this function does not return and a panic does not unwind: the value stays where it
     // is as long as the process lives.
     let env: &'static Env = unsafe { &*core::ptr::from_ref(&env) };

@@ -90,6 +90,7 @@ answering! {
     process_spawner {
         spawn(SpawnParams<'_>) -> SpawnResults;
         spawn_image(SpawnImageParams<'_>) -> SpawnImageResults;
+        spawn_entry(SpawnEntryParams<'_>) -> SpawnEntryResults;
     }
     process_handle {
         wait() -> WaitResults;

@@ -156,11 +156,21 @@ structs! {
         cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ring_entries,
         ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit, kernel_bytes
     }
-    process_spawner::SpawnGrant<'a> { name, source, slot_index, slot_generation, moved }
-    process_spawner::SpawnParams<'a> { name, binary, weight, profile, grants }
+    process_spawner::SpawnGrant<'a> {
+        name, source, slot_index, slot_generation, moved, interface_id
+    }
+    manifest::Argument<'a> { text }
+    manifest::Variable<'a> { name, value }
+    process_spawner::SpawnParams<'a> {
+        name, binary, weight, profile, grants, arguments, environment
+    }
     process_spawner::SpawnResults { handle_index, handle_generation }
-    process_spawner::SpawnImageParams<'a> { name, image, image_bytes, weight, profile, grants }
+    process_spawner::SpawnImageParams<'a> {
+        name, image, image_bytes, weight, profile, grants, arguments, environment
+    }
     process_spawner::SpawnImageResults { handle_index, handle_generation }
+    process_spawner::SpawnEntryParams<'a> { name }
+    process_spawner::SpawnEntryResults { handle_index, handle_generation }
     process_handle::LineUsage { used, lent, limit }
     process_handle::ProcessUsage {
         cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ring_entries,

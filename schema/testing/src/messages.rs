@@ -87,7 +87,9 @@ pub fn calls(number: u64) -> Vec<Call> {
             Map(MapParams) Unmap(UnmapParams) Protect(ProtectParams) Restrict(RestrictParams)
         }
         frame_allocator { CreateObject(CreateObjectParams) }
-        process_spawner { Spawn(SpawnParams) SpawnImage(SpawnImageParams) }
+        process_spawner {
+            Spawn(SpawnParams) SpawnImage(SpawnImageParams) SpawnEntry(SpawnEntryParams)
+        }
         process_handle { Kill(KillParams) }
         interrupt { SetEnabled(SetEnabledParams) }
         context { Create(CreateParams) }

@@ -23,13 +23,14 @@ pub mod history;
 mod latch;
 mod machine;
 mod objects;
+mod programs;
 mod settled;
 mod space;
 mod user;
 mod world;
 
 pub use machine::Host;
-pub use objects::{HostObject, released, serve_call};
+pub use objects::{HostObject, granted, released, retained, serve_call};
 pub use plain_schema::plain::INTERFACE_TAG as PLAIN;
 pub use space::HostSpace;
 pub use user::{Done, User};

@@ -1,6 +1,6 @@
 //! What the machine owes the kernel's crates.
 
-use crate::objects::HostObject;
+use crate::objects::{self, HostObject};
 use crate::space::HostSpace;
 use crate::user::User;
 use crate::world::{Body, Process as NewRun, World};
@@ -8,16 +8,19 @@ use abi_ring_testing::PlainMemory;
 use abi_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use abi_types::{InterfaceTag, RingBlock};
 use core_fallible::OutOfMemory;
+use core_ledger::Ledger;
+use core_manifest::GrantKind;
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
 use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
-use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
+use kernel_ops::capability::ProcessKey;
+use kernel_ops::machine::{CpuPart, Defect, NotMapped, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
-use kernel_process::{Process, Records, Thread, drain, end, join};
+use kernel_process::{Process, Records, Thread, drain, end, handle, join};
 use smp_ipi::{IdleSet, Requests};
 use smp_pending::Target;
 use smp_ring_testing::{HostContext, cpu_here};
@@ -334,6 +337,7 @@ impl kernel_ops::Machine for Host {
     fn claim(self, party: Party, target: Target) -> bool {
         match target {
             Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
+            Target::End { process } => handle::give_up(self, process, party),
             _ => panic!("nothing waits for {target:?} here"),
         }
     }
@@ -362,6 +366,51 @@ impl kernel_process::Machine for Host {
     fn handle_to(thread: ThreadKey) -> (HostObject, InterfaceTag) {
         let handle = HostObject::ThreadHandle(thread);
         (handle, handle.interface())
+    }
+
+    fn process_handle(process: ProcessKey) -> (HostObject, InterfaceTag) {
+        let handle = HostObject::ProcessHandle(process);
+        (handle, handle.interface())
+    }
+
+    fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
+        objects::granted(kind)
+    }
+
+    fn boot_module(self, name: &str) -> Option<&'static [u8]> {
+        self.0.modules.iter().find(|(called, _)| *called == name).map(|(_, file)| *file)
+    }
+
+    fn manifest(self) -> Option<&'static [u8]> {
+        self.boot_module("manifest.bin")
+    }
+
+    fn child_began(self) {
+        self.0.live.fetch_add(1, SeqCst);
+    }
+
+    fn create_space(
+        self,
+        space: &'static HostSpace,
+        ledger: &'static Ledger,
+    ) -> Result<(), NoMemory> {
+        self.0.allocate()?;
+        space.create(ledger);
+        Ok(())
+    }
+
+    fn fill(self, space: &'static HostSpace, to: u64, bytes: &[u8]) -> Result<(), NotMapped> {
+        space.fill(to, bytes)
+    }
+
+    fn map_read_only(self, space: &'static HostSpace, at: u64) -> Result<(), NoMemory> {
+        self.0.allocate()?;
+        Ok(space.map_paid(at, 1, false)?)
+    }
+
+    fn map_time(self, _: &'static HostSpace) -> Result<(), NoMemory> {
+        self.0.allocate()?;
+        Ok(())
     }
 
     fn records(self) -> &'static Records<Self> {

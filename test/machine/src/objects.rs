@@ -2,13 +2,14 @@
 
 use crate::machine::Host;
 use abi_types::{InterfaceTag, Status};
+use core_manifest::GrantKind;
 use core_thread::ThreadKey;
 use kernel_object as served;
-use kernel_ops::capability::Object;
+use kernel_ops::capability::{Object, ProcessKey};
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::output::Sent;
-use kernel_process::{Machine, Thread, end, join};
+use kernel_process::{Machine, Thread, end, handle, join};
 use schema_wire::Served;
 
 /// An object that the machine serves.
@@ -26,6 +27,10 @@ pub enum HostObject {
     VirtualMemory,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
+    /// Processes that a program starts.
+    ProcessSpawner,
+    /// One of them.
+    ProcessHandle(ProcessKey),
 }
 
 impl HostObject {
@@ -38,6 +43,8 @@ impl HostObject {
             Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
             Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
             Self::VirtualMemory => schema::virtual_memory::INTERFACE_TAG,
+            Self::ProcessSpawner => schema::process_spawner::INTERFACE_TAG,
+            Self::ProcessHandle(_) => schema::process_handle::INTERFACE_TAG,
         }
     }
 
@@ -114,6 +121,16 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::thread_control::ThreadControl(&mut host);
             schema::thread_control::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::ProcessSpawner) => {
+            let mut server = served::process_spawner::ProcessSpawner(calling);
+            schema::process_spawner::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::ProcessHandle(process)) => {
+            let held = handle::hold(calling.caller.m, process).ok_or(Status::Disconnected)?;
+            let mut host = served::process_handle::Handle { calling, held };
+            let mut server = served::process_handle::ProcessHandle(&mut host);
+            schema::process_handle::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadHandle(thread)) => {
             let mut host = served::thread_handle::Handle { calling, thread };
             let mut server = served::thread_handle::ThreadHandle(&mut host);
@@ -130,9 +147,32 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
 
 /// A capability to one of these objects left a slot.
 pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
-    if let HostObject::ThreadHandle(thread) = object {
-        join::handle_released(m, thread);
+    match object {
+        HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
+        HostObject::ProcessHandle(process) => handle::released(m, process),
+        _ => {}
     }
+}
+
+/// A capability to one of these objects is about to be copied.
+pub fn retained<M: Machine<Other = HostObject>>(m: M, object: HostObject) -> bool {
+    match object {
+        HostObject::ProcessHandle(process) => handle::retained(m, process),
+        _ => true,
+    }
+}
+
+/// The object that a grant of a manifest is.
+pub fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
+    Some(match kind {
+        GrantKind::Timer => HostObject::Timer,
+        GrantKind::Console => HostObject::Console,
+        GrantKind::ThreadSpawner => HostObject::ThreadSpawner,
+        GrantKind::ThreadControl => HostObject::ThreadControl,
+        GrantKind::VirtualMemory => HostObject::VirtualMemory,
+        GrantKind::ProcessSpawner => HostObject::ProcessSpawner,
+        _ => return None,
+    })
 }
 
 impl Objects for Host {
@@ -149,6 +189,10 @@ impl Objects for Host {
 
     fn is_transferable(self, object: HostObject) -> bool {
         object.is_transferable()
+    }
+
+    fn retained(self, object: HostObject) -> bool {
+        retained(self, object)
     }
 
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {

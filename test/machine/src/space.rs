@@ -1,6 +1,8 @@
 //! A process's memory: pages that a test maps, and rings; the process's account pays for both.
 
 use abi_ring_testing::PlainMemory;
+use abi_sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use core_fallible::OutOfMemory;
 use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_tlb::{CpuSet, Resident, Residents, Shootdown, Token};
 use core_vm::{Access, PageRange};
@@ -43,18 +45,50 @@ impl<R> Default for HostSpace<R> {
 /// CPUs that can be told apart.
 const CPUS: usize = 8;
 
-/// The flushes of a machine whose CPUs all have every space loaded.
+/// Allocations of a machine, one of which may fail.
+pub struct Allocations {
+    count: AtomicUsize,
+    fails_at: Option<usize>,
+    has_begun: AtomicBool,
+}
+
+impl Allocations {
+    /// They are counted from here on.
+    pub(crate) fn begin(&self) {
+        self.has_begun.store(true, SeqCst);
+    }
+
+    /// Counts one; the one that is to fail does.
+    pub(crate) fn allocate(&self) -> Result<(), OutOfMemory> {
+        if !self.has_begun.load(SeqCst) {
+            return Ok(());
+        }
+        let number = self.count.fetch_add(1, SeqCst);
+        if self.fails_at == Some(number) { Err(OutOfMemory) } else { Ok(()) }
+    }
+
+    /// Allocations so far.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(SeqCst)
+    }
+}
+
+/// The flushes of a machine whose CPUs all have every space loaded, and its allocations.
 pub struct Flushes {
+    /// What is counted, and may fail.
+    pub(crate) allocations: Allocations,
     shootdown: Shootdown<CPUS>,
     residents: Residents,
 }
 
 impl Flushes {
-    /// Nothing asked, of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
+    /// Nothing asked, of so many CPUs; the allocation of that number fails.
+    pub fn new(cpus: usize, fails_at: Option<usize>) -> Self {
         let residents = Residents::new();
         (0..cpus).for_each(|cpu| residents.enter(Resident::of(cpu)));
-        Self { shootdown: Shootdown::new(64), residents }
+        let allocations =
+            Allocations { count: AtomicUsize::new(0), fails_at, has_begun: AtomicBool::new(false) };
+        Self { allocations, shootdown: Shootdown::new(64), residents }
     }
 
     /// This CPU forgets what it was asked to.
@@ -167,16 +201,14 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
 
     /// Maps pages of zeros, where none are.
     pub fn map(&self, start: u64, pages: u64, is_writable: bool) {
-        assert!(self.try_map(start, pages, is_writable), "not enough frames");
+        self.map_paid(start, pages, is_writable).expect("frames enough");
     }
 
-    /// The same, if the process can pay for them: one that is ending cannot.
-    pub fn try_map(&self, start: u64, pages: u64, is_writable: bool) -> bool {
-        let is_paid = self.pay(pages as u32).is_ok();
-        if is_paid {
-            self.put(start, pages, is_writable);
-        }
-        is_paid
+    /// The same if the account pays for them: that of a process that is ending does not.
+    pub fn map_paid(&self, start: u64, pages: u64, is_writable: bool) -> Result<(), ChargeError> {
+        self.pay(pages as u32)?;
+        self.put(start, pages, is_writable);
+        Ok(())
     }
 
     fn put(&self, start: u64, pages: u64, is_writable: bool) {
@@ -236,6 +268,11 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
         map.is_empty()
     }
 
+    /// Writes bytes whatever the pages' access, as the kernel does before there is a thread.
+    pub fn fill(&self, to: u64, bytes: &[u8]) -> Result<(), NotMapped> {
+        self.each(to, bytes.len(), false, |n, byte| *byte = bytes[n])
+    }
+
     /// Writes a word, as the user would.
     pub fn store_u32(&self, address: u64, value: u32) {
         self.copy_out(address, &value.to_le_bytes()).expect("mapped");
@@ -287,6 +324,9 @@ impl<R: Copy + Send + 'static> Space for HostSpace<R> {
     type Taken = HostTaken;
 
     fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory> {
+        if let Some(flushes) = self.flushes {
+            flushes.allocations.allocate()?;
+        }
         let mut left = self.left.lock().unwrap();
         let after = left.checked_sub(range.pages()).ok_or(NoMemory::Machine)?;
         self.pay(range.pages() as u32)?;

@@ -4,6 +4,7 @@ use crate::PLAIN;
 use crate::latch::Latch;
 use crate::machine::{Host, NOT_ARMED, Own, UserStart};
 use crate::objects::HostObject;
+use crate::programs;
 use crate::space::Flushes;
 use crate::user::User;
 use abi_sync::Room;
@@ -53,6 +54,8 @@ pub struct Config {
     pub console_room: usize,
     /// The allocation that fails, counted from 0 once the processes run.
     pub out_of_memory_at: Option<usize>,
+    /// Programs that can be spawned: `0.elf` and so on, each of which does what the body of its number does.
+    pub programs: u32,
 }
 
 impl Default for Config {
@@ -67,6 +70,7 @@ impl Default for Config {
             defect: None,
             console_room: usize::MAX / 2,
             out_of_memory_at: None,
+            programs: 0,
         }
     }
 }
@@ -158,6 +162,8 @@ pub struct World {
     pub(crate) flushes: Flushes,
     pub(crate) console: Mutex<Paper>,
     bodies: Vec<Body>,
+    /// Files by name, as a boot loader has them.
+    pub(crate) modules: Vec<(&'static str, &'static [u8])>,
     caps: Mutex<Vec<(u32, &'static str, CapSlot)>>,
     ends: Mutex<Vec<(String, i64)>>,
     pub(crate) live: AtomicUsize,
@@ -167,9 +173,6 @@ pub struct World {
     /// Which threads are in the kernel.
     in_kernel: Vec<AtomicBool>,
     pub(crate) config: Config,
-    /// Allocations so far; none is counted before the processes run.
-    allocations: AtomicUsize,
-    has_begun: AtomicBool,
 }
 
 /// A process's record.
@@ -217,7 +220,7 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
     world.check_nothing_is_left();
     let ends = world.ends.lock().unwrap().clone();
     let console = m.console_text();
-    Report { ends, allocations: world.allocations.load(SeqCst), console }
+    Report { ends, allocations: world.flushes.allocations.count(), console }
 }
 
 impl World {
@@ -239,9 +242,10 @@ impl World {
                 outputs: Outputs::new(config.processes as usize).unwrap(),
             },
             clock: AtomicU64::new(1),
-            flushes: Flushes::new(config.cpus),
+            flushes: Flushes::new(config.cpus, config.out_of_memory_at),
             console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),
             bodies,
+            modules: programs::modules(config.programs),
             caps: Mutex::default(),
             ends: Mutex::default(),
             live: AtomicUsize::new(processes),
@@ -250,8 +254,6 @@ impl World {
             latch: Latch::new(config.cpus),
             in_kernel: (0..threads).map(|_| AtomicBool::new(false)).collect(),
             config,
-            allocations: AtomicUsize::new(0),
-            has_begun: AtomicBool::new(false),
         }));
         assert!(world.records.set_rooms(room(threads), room(config.processes)));
         world
@@ -280,7 +282,7 @@ impl World {
         spawn::spawn_worker(m, Worker::Reaper).expect("a reaper");
         spawn::spawn_worker(m, Worker::Drain).expect("a drain");
         self.let_run(m, processes, made);
-        self.has_begun.store(true, SeqCst);
+        self.flushes.allocations.begin();
     }
 
     /// Makes more processes while others run; their records.
@@ -313,6 +315,8 @@ impl World {
                 weight: Weight::DEFAULT,
                 is_essential: false,
                 serves: &serves,
+                handles: 0,
+                lent: None,
             };
             let made_of = self.records.begin_process(m, new);
             let (record, endpoints) = made_of.expect("a record, and memory");
@@ -359,18 +363,15 @@ impl World {
         found.unwrap_or_else(|| panic!("process {process} was granted no {name}")).2
     }
 
-    /// What threads at an entry do.
+    /// What threads at an entry do: of a process, or of a program.
     pub(crate) fn body(&self, entry: u64) -> Option<Body> {
-        self.bodies.get(entry as usize).cloned()
+        let number = entry.checked_sub(programs::FIRST_ENTRY).unwrap_or(entry);
+        self.bodies.get(number as usize).cloned()
     }
 
     /// Counts an allocation; the one that is to fail does.
     pub(crate) fn allocate(&self) -> Result<(), OutOfMemory> {
-        if !self.has_begun.load(SeqCst) {
-            return Ok(());
-        }
-        let number = self.allocations.fetch_add(1, SeqCst);
-        if self.config.out_of_memory_at == Some(number) { Err(OutOfMemory) } else { Ok(()) }
+        self.flushes.allocations.allocate()
     }
 
     /// Whether a thread is in the kernel: said by itself.
@@ -384,7 +385,7 @@ impl World {
     }
 
     /// A process was taken apart: nothing may be left of it but the record.
-    pub(crate) fn reaped(&self, process: &'static kernel_process::Process<Host>) {
+    pub(crate) fn reaped(&'static self, process: &'static kernel_process::Process<Host>) {
         assert_eq!(process.ops.sleeps(), 0, "a sleep of {process:?} is left");
         let name = process.members.lock().name;
         if let Some(service) = process.ops.service.lock().as_ref() {
@@ -392,7 +393,10 @@ impl World {
         }
         self.ends.lock().unwrap().push((name.as_str().to_string(), process.exit_code()));
         let lines = Line::ALL.map(|line| (line, process.ops.ledger.reading(line).used));
-        assert!(self.records.vacate(process), "the account of {process:?} is not zero: {lines:?}");
+        assert!(
+            self.records.vacate(Host(self), process),
+            "the account of {process:?} is not zero: {lines:?}"
+        );
         if self.live.fetch_sub(1, SeqCst) == 1 {
             self.is_over.store(true, SeqCst);
         }

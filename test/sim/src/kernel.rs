@@ -8,15 +8,17 @@ use abi_ring_testing::real_block;
 use abi_sync::BlockMemory;
 use abi_types::{InterfaceTag, RingBlock, Status};
 use core_fallible::OutOfMemory;
+use core_ledger::Ledger;
+use core_manifest::GrantKind;
 use core_sched_policy::Policy;
 use core_thread::ThreadKey;
-use kernel_ops::capability::Object;
-use kernel_ops::machine::{Defect, ProcessPart, Tables};
+use kernel_ops::capability::{Object, ProcessKey};
+use kernel_ops::machine::{Defect, NotMapped, ProcessPart, Tables};
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_process::machine::{BadStart, Place, Start, Worker};
-use kernel_process::{Process, Records, drain, end, join};
+use kernel_process::{Process, Records, drain, end, handle, join};
 use schema_wire::Served;
 use smp_pending::Target;
 use smp_ring_testing::{CoroutineBody, CoroutineContext, CoroutineStack};
@@ -60,6 +62,7 @@ impl<P: Policy + 'static> kernel_ops::Machine for Sim<P> {
     fn claim(self, party: Party, target: Target) -> bool {
         match target {
             Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
+            Target::End { process } => handle::give_up(self, process, party),
             _ => self.fail(Rule::Invariant, format!("nothing waits for {target:?} here")),
         }
     }
@@ -85,6 +88,10 @@ impl<P: Policy + 'static> Objects for Sim<P> {
         object.is_transferable()
     }
 
+    fn retained(self, object: HostObject) -> bool {
+        test_machine::retained(self, object)
+    }
+
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
         test_machine::released(self, object);
     }
@@ -101,6 +108,47 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
     fn handle_to(thread: ThreadKey) -> (HostObject, InterfaceTag) {
         let handle = HostObject::ThreadHandle(thread);
         (handle, handle.interface())
+    }
+
+    fn process_handle(process: ProcessKey) -> (HostObject, InterfaceTag) {
+        let handle = HostObject::ProcessHandle(process);
+        (handle, handle.interface())
+    }
+
+    fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
+        test_machine::granted(kind)
+    }
+
+    /// Simulated processes have no programs: none of them starts another.
+    fn boot_module(self, _: &str) -> Option<&'static [u8]> {
+        None
+    }
+
+    fn manifest(self) -> Option<&'static [u8]> {
+        None
+    }
+
+    fn child_began(self) {}
+
+    fn create_space(
+        self,
+        space: &'static HostSpace<Ring>,
+        ledger: &'static Ledger,
+    ) -> Result<(), NoMemory> {
+        space.create(ledger);
+        Ok(())
+    }
+
+    fn fill(self, space: &'static HostSpace<Ring>, to: u64, bytes: &[u8]) -> Result<(), NotMapped> {
+        space.fill(to, bytes)
+    }
+
+    fn map_read_only(self, space: &'static HostSpace<Ring>, at: u64) -> Result<(), NoMemory> {
+        Ok(space.map_paid(at, 1, false)?)
+    }
+
+    fn map_time(self, _: &'static HostSpace<Ring>) -> Result<(), NoMemory> {
+        Ok(())
     }
 
     fn records(self) -> &'static Records<Self> {
@@ -164,7 +212,7 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
 
     fn process_reaped(self, process: &'static Process<Self>) {
         self.check_reaped(process);
-        if !self.0.records.vacate(process) {
+        if !self.0.records.vacate(self, process) {
             self.fail(Rule::Invariant, format!("the account of {process:?} is not zero"));
         }
     }

@@ -10,6 +10,7 @@ use core_sched::CpuSet;
 use core_sched_policy::{Policy, Share};
 use kernel_dispatch::{self as dispatch, Here};
 use kernel_process::machine::process_of;
+use kernel_process::process::Reason;
 use kernel_process::{end, spawn};
 
 /// What a process that is killed exits with.
@@ -147,7 +148,8 @@ impl<P: Policy + 'static> Sim<P> {
             w.thread(slot).is_alive()
         });
         if is_alive {
-            end::close(self, process_of(self, self.record(slot)), KILLED);
+            let process = process_of(self, self.record(slot));
+            end::close(self, process, KILLED, Reason::Killed);
         }
     }
 

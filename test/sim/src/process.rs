@@ -89,6 +89,8 @@ impl<P: Policy + 'static> Sim<P> {
                 weight: Weight::DEFAULT,
                 is_essential: false,
                 serves: if serves.is_some() { &[PLAIN] } else { &[] },
+                handles: 0,
+                lent: None,
             },
         );
         let (process, endpoints) = match made {

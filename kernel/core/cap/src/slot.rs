@@ -57,6 +57,13 @@ impl<O> Slot<O> {
     /// A slot that has never been used.
     pub const UNUSED: Self = Self::used_before(0);
 
+    /// Number `index` of the slots of a new table: free, and followed by the next. Made one by one, so that a long
+    /// table need not be made at once.
+    pub const fn fresh(index: u32, count: u32) -> Self {
+        let next = if index + 1 < count { index + 1 } else { NO_SLOT };
+        Self { name: 0, generation: 0, content: Content::Free { next } }
+    }
+
     /// A slot whose latest content had this generation.
     pub const fn used_before(generation: u32) -> Self {
         Self { name: 0, generation, content: Content::Free { next: NO_SLOT } }

@@ -118,6 +118,27 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
         })
     }
 
+    /// The same over slots that are [fresh](Slot::fresh), all of them and in order: nothing is looked at but the first
+    /// and the last.
+    pub fn of_fresh(payer: P, slots: S, limit: u32) -> Result<Self, TableSizeError> {
+        let all = slots.as_ref();
+        let count = u32::try_from(all.len()).map_err(|_| TableSizeError)?;
+        let is_fresh = |index: u32| {
+            let slot = all.get(index as usize);
+            slot.is_some_and(|slot| match (slot.content, Slot::<O>::fresh(index, count).content) {
+                (Content::Free { next }, Content::Free { next: expected }) => next == expected,
+                _ => false,
+            })
+        };
+        let last = count.wrapping_sub(1);
+        if !count.is_power_of_two() || limit > count || !is_fresh(0) || !is_fresh(last) {
+            return Err(TableSizeError);
+        }
+        let (first_free, used, drained) = (0, 0, 0);
+        let (closed, objects) = (false, PhantomData);
+        Ok(Self { slots, mask: last, first_free, used, limit, payer, closed, drained, objects })
+    }
+
     /// Slots in use, promised ones included.
     pub fn used(&self) -> u32 {
         self.used

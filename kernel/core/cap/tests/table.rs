@@ -213,3 +213,17 @@ fn an_account_pays_for_each_slot_in_use() {
     ledger.close();
     assert!(ledger.is_zero());
 }
+
+#[test]
+fn a_table_of_fresh_slots_is_the_same_as_one_that_was_looked_through() {
+    for count in [1, 2, 8, 64] {
+        let fresh: Vec<Slot<u32>> = (0..count).map(|index| Slot::fresh(index, count)).collect();
+        let table = Table::of_fresh((), fresh.clone(), count).unwrap();
+        assert_eq!(table, Table::new(vec![Slot::UNUSED; count as usize], count).unwrap());
+        table.check_invariants().unwrap();
+        assert!(Table::of_fresh((), fresh, count + 1).is_err(), "a limit above the slots");
+    }
+    let three: Vec<Slot<u32>> = (0..3).map(|index| Slot::fresh(index, 3)).collect();
+    assert!(Table::of_fresh((), three, 3).is_err());
+    assert!(Table::<u32, _>::of_fresh((), vec![Slot::UNUSED; 4], 4).is_err(), "not linked");
+}

@@ -10,9 +10,10 @@ fuzz_target!(|input: &[u8]| {
     let mut total = 0;
     for segment in image.segments() {
         assert!(segment.start >= end && segment.end() > segment.start);
-        assert!(segment.offset + segment.bytes.len() as u64 <= segment.pages * 4096);
+        assert!(segment.bytes.offset + segment.bytes.length <= input.len() as u64);
+        assert!(segment.offset + segment.bytes.length <= segment.pages * 4096);
         let (zeros, bytes) = segment.page(segment.pages - 1);
-        assert!(zeros + bytes.len() <= 4096);
+        assert!(zeros as u64 + bytes.length <= 4096);
         end = segment.end();
         total += segment.pages;
     }
@@ -36,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     if let Some(tls) = image.tls() {
         let layout = tls.layout();
         assert!(layout.image + tls.memory_size <= layout.thread_pointer);
-        assert!(tls.image.len() as u64 <= tls.memory_size);
+        assert!(tls.image.length <= tls.memory_size);
         assert_eq!(layout.thread_pointer % tls.align, 0);
     }
 });

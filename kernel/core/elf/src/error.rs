@@ -135,6 +135,14 @@ pub enum Error {
     TooManyNotes,
     /// A note of the system's name with a type that has no meaning.
     NoteType(u32),
+    /// A note says that it is made for another ABI of this system.
+    Abi(u32),
+    /// No note says which ABI it is made for.
+    NoAbi,
+    /// Two notes say which ABI it is made for.
+    SecondAbi,
+    /// A note of the ABI whose descriptor has another size: so many bytes.
+    AbiSize(usize),
     /// A note of guards whose descriptor has another size: so many bytes.
     NoteSize(usize),
     /// Guards that do not begin on a page.
@@ -285,8 +293,20 @@ impl fmt::Display for Error {
             }
             Self::TooManyNotes => write!(f, "more than {} notes; leave out what nobody reads", limits::NOTES),
             Self::NoteType(kind) => {
-                write!(f, "a note \"capOS\" of type {kind}; expected 1 (guards)")
+                write!(f, "a note \"capOS\" of type {kind}; expected 1 (guards) or 2 (ABI)")
             }
+            Self::Abi(number) => write!(
+                f,
+                "made for ABI {number}; this system has {}: build it with this system's runtime",
+                abi_types::ABI_NUMBER
+            ),
+            Self::NoAbi => write!(
+                f,
+                "no note says which ABI it is made for; expected a note \"capOS\" of type 2 with {}",
+                abi_types::ABI_NUMBER
+            ),
+            Self::SecondAbi => f.write_str("two notes say which ABI it is made for; expected one"),
+            Self::AbiSize(bytes) => write!(f, "a note of the ABI has {bytes} bytes; expected 4"),
             Self::NoteSize(bytes) => write!(f, "a note of guards has {bytes} bytes; expected 24"),
             Self::GuardAlignment { start } => {
                 write!(f, "guards from {start:#x} on: the first is not at a multiple of 4096")

@@ -90,7 +90,7 @@ impl Guards {
     pub(crate) fn add(
         &mut self,
         new: abi_types::Guards,
-        segments: &[Segment<'_>],
+        segments: &[Segment],
     ) -> Result<(), Error> {
         let start = new.start;
         if !start.is_multiple_of(PAGE_SIZE) {
@@ -111,7 +111,7 @@ impl Guards {
             .find(|segment| start >= segment.start && end <= segment.end())
             .filter(|segment| segment.access == Access::Write)
             .ok_or(Error::GuardsOutside { start })?;
-        if start < around.start + around.offset + around.bytes.len() as u64 {
+        if start < around.start + around.offset + around.bytes.length {
             return Err(Error::GuardsOverBytes { start });
         }
         // By ascending address, so only the neighbours could share memory with it.
@@ -161,7 +161,7 @@ mod tests {
             start: 0x40_0000,
             pages: 0x100,
             access: Access::Write,
-            bytes: &[],
+            bytes: crate::FileBytes::NONE,
             offset: 0,
         };
         let mut guards = Guards::new();

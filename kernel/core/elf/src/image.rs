@@ -8,29 +8,35 @@ use elf::endian::LittleEndian;
 use elf::file::{Class, FileHeader, parse_ident};
 use elf::segment::{ProgramHeader, SegmentTable};
 
-use crate::notes::Notes;
-use crate::{Error, Guards, Segment, Tls, limits};
+use crate::notes::{Meaning, Notes};
+use crate::{Error, FileBytes, Guards, Segment, Source, Tls, limits};
 
 /// Bytes of an ELF64 header.
 const HEADER_BYTES: usize = 64;
 /// Bytes of an ELF64 program header.
 const ENTRY_BYTES: usize = 56;
+/// Bytes of the longest program header table.
+const TABLE_BYTES: usize = limits::HEADERS * ENTRY_BYTES;
 
 /// An executable every field of which was found sound: what it says can be mapped as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image<'a> {
+pub struct Image {
     entry: u64,
-    segments: ArrayVec<Segment<'a>, { limits::SEGMENTS }>,
-    tls: Option<Tls<'a>>,
+    segments: ArrayVec<Segment, { limits::SEGMENTS }>,
+    tls: Option<Tls>,
     guards: Guards,
+    abi: Option<u32>,
 }
 
-impl<'a> Image<'a> {
-    /// Checks a file from its first byte to its last header; each fault has an error of its own.
-    pub fn parse(file: &'a [u8]) -> Result<Self, Error> {
+impl Image {
+    /// Checks a file from its first byte to its last header; each fault has an error of its own. Headers are copied,
+    /// once, and judged as copies.
+    pub fn parse(file: &(impl Source + ?Sized)) -> Result<Self, Error> {
         let header = file_header(file)?;
-        let headers = program_headers(file, &header)?;
+        let mut table = [0; TABLE_BYTES];
+        let headers = program_headers(file, &header, &mut table)?;
         let mut image = Self {
+            abi: None,
             entry: header.e_entry,
             segments: ArrayVec::new(),
             tls: None,
@@ -70,13 +76,22 @@ impl<'a> Image<'a> {
         self.entry
     }
 
+    /// Whether it is made for this system, as a note of it says.
+    pub const fn check_abi(&self) -> Result<(), Error> {
+        match self.abi {
+            Some(abi_types::ABI_NUMBER) => Ok(()),
+            Some(other) => Err(Error::Abi(other)),
+            None => Err(Error::NoAbi),
+        }
+    }
+
     /// The segments, by ascending address; no two share a page.
-    pub fn segments(&self) -> &[Segment<'a>] {
+    pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
     /// What to map: the segments without their guards, by ascending address.
-    pub fn parts(&self) -> impl Iterator<Item = Segment<'a>> {
+    pub fn parts(&self) -> impl Iterator<Item = Segment> {
         self.segments.iter().flat_map(|segment| {
             let guards = self.guards.pages_in(segment.start..segment.end());
             segment.without(guards)
@@ -89,7 +104,7 @@ impl<'a> Image<'a> {
     }
 
     /// The template of thread-local data.
-    pub const fn tls(&self) -> Option<Tls<'a>> {
+    pub const fn tls(&self) -> Option<Tls> {
         self.tls
     }
 
@@ -104,7 +119,7 @@ impl<'a> Image<'a> {
     }
 
     /// Takes a segment that is sound on its own; checks it against those before it.
-    fn add_segment(&mut self, header: usize, segment: Segment<'a>) -> Result<(), Error> {
+    fn add_segment(&mut self, header: usize, segment: Segment) -> Result<(), Error> {
         if let Some(before) = self.segments.last() {
             if segment.start < before.start {
                 return Err(Error::Order { header });
@@ -122,21 +137,24 @@ impl<'a> Image<'a> {
     /// Takes what the notes of a `PT_NOTE` declare; `count` are the notes read before.
     fn add_notes(
         &mut self,
-        file: &'a [u8],
+        file: &(impl Source + ?Sized),
         header: usize,
         entry: &ProgramHeader,
         count: &mut usize,
     ) -> Result<(), Error> {
-        let bytes = range(file, entry.p_offset, entry.p_filesz);
+        let bytes = FileBytes::within(entry.p_offset, entry.p_filesz, file.length());
         let bytes = bytes.ok_or(Error::OutsideFile { header })?;
-        for note in Notes::new(bytes, header, entry)? {
-            let note = note?;
+        for note in Notes::new(file, bytes, header, entry)? {
+            let meaning = note?;
             *count += 1;
             if *count > limits::NOTES {
                 return Err(Error::TooManyNotes);
             }
-            if let Some(guards) = note.guards()? {
-                self.guards.add(guards, &self.segments)?;
+            match meaning {
+                Meaning::Guards(guards) => self.guards.add(guards, &self.segments)?,
+                Meaning::Abi(_) if self.abi.is_some() => return Err(Error::SecondAbi),
+                Meaning::Abi(number) => self.abi = Some(number),
+                Meaning::Nothing => {}
             }
         }
         Ok(())
@@ -144,12 +162,13 @@ impl<'a> Image<'a> {
 }
 
 /// Reads and checks the header.
-fn file_header(file: &[u8]) -> Result<FileHeader<LittleEndian>, Error> {
-    let short = Error::Short(file.len());
-    let (ident, tail) = file
-        .get(..HEADER_BYTES)
-        .and_then(|header| header.split_at_checked(abi::EI_NIDENT))
-        .ok_or(short)?;
+fn file_header(file: &(impl Source + ?Sized)) -> Result<FileHeader<LittleEndian>, Error> {
+    let short = Error::Short(usize::try_from(file.length()).unwrap_or(usize::MAX));
+    let mut header = [0; HEADER_BYTES];
+    if !file.read(0, &mut header) {
+        return Err(short);
+    }
+    let (ident, tail) = header.split_at_checked(abi::EI_NIDENT).ok_or(short)?;
     if ident.get(..abi::ELFMAGIC.len()) != Some(abi::ELFMAGIC.as_slice()) {
         return Err(Error::Magic);
     }
@@ -188,10 +207,11 @@ fn file_header(file: &[u8]) -> Result<FileHeader<LittleEndian>, Error> {
     Ok(header)
 }
 
-/// Finds the program header table.
+/// Copies the program header table.
 fn program_headers<'a>(
-    file: &'a [u8],
+    file: &(impl Source + ?Sized),
     header: &FileHeader<LittleEndian>,
+    table: &'a mut [u8; TABLE_BYTES],
 ) -> Result<SegmentTable<'a, LittleEndian>, Error> {
     if usize::from(header.e_phentsize) != ENTRY_BYTES {
         return Err(Error::EntrySize(header.e_phentsize));
@@ -200,13 +220,19 @@ fn program_headers<'a>(
     if !(1..=limits::HEADERS).contains(&count) {
         return Err(Error::HeaderCount(header.e_phnum));
     }
-    let bytes = count * ENTRY_BYTES;
-    let table = range(file, header.e_phoff, bytes as u64).ok_or(Error::TableOutsideFile)?;
+    let table = table.get_mut(..count * ENTRY_BYTES).unwrap_or_default();
+    if !file.read(header.e_phoff, table) {
+        return Err(Error::TableOutsideFile);
+    }
     Ok(SegmentTable::new(LittleEndian, Class::ELF64, table))
 }
 
 /// Checks a `PT_LOAD` on its own.
-fn segment<'a>(file: &'a [u8], header: usize, entry: &ProgramHeader) -> Result<Segment<'a>, Error> {
+fn segment(
+    file: &(impl Source + ?Sized),
+    header: usize,
+    entry: &ProgramHeader,
+) -> Result<Segment, Error> {
     let bytes = contents(file, header, entry)?;
     let align = entry.p_align.max(1);
     if !align.is_power_of_two() {
@@ -233,7 +259,11 @@ fn segment<'a>(file: &'a [u8], header: usize, entry: &ProgramHeader) -> Result<S
 }
 
 /// Checks the `PT_TLS` on its own.
-fn template<'a>(file: &'a [u8], header: usize, entry: &ProgramHeader) -> Result<Tls<'a>, Error> {
+fn template(
+    file: &(impl Source + ?Sized),
+    header: usize,
+    entry: &ProgramHeader,
+) -> Result<Tls, Error> {
     let image = contents(file, header, entry)?;
     if entry.p_memsz > limits::TLS_BYTES {
         return Err(Error::TlsTooLarge(entry.p_memsz));
@@ -246,14 +276,19 @@ fn template<'a>(file: &'a [u8], header: usize, entry: &ProgramHeader) -> Result<
 }
 
 /// The bytes a program header names; some memory, and no more bytes than it.
-fn contents<'a>(file: &'a [u8], header: usize, entry: &ProgramHeader) -> Result<&'a [u8], Error> {
+fn contents(
+    file: &(impl Source + ?Sized),
+    header: usize,
+    entry: &ProgramHeader,
+) -> Result<FileBytes, Error> {
     if entry.p_memsz == 0 {
         return Err(Error::Empty { header });
     }
     if entry.p_filesz > entry.p_memsz {
         return Err(Error::FileLarger { header });
     }
-    range(file, entry.p_offset, entry.p_filesz).ok_or(Error::OutsideFile { header })
+    FileBytes::within(entry.p_offset, entry.p_filesz, file.length())
+        .ok_or(Error::OutsideFile { header })
 }
 
 /// What the permission bits allow.
@@ -270,11 +305,4 @@ fn access(header: usize, flags: u32) -> Result<Access, Error> {
         (false, true) => Ok(Access::Execute),
         (false, false) => Ok(Access::Read),
     }
-}
-
-/// `length` bytes of the file from `offset` on.
-fn range(file: &[u8], offset: u64, length: u64) -> Option<&[u8]> {
-    let start = usize::try_from(offset).ok()?;
-    let end = usize::try_from(offset.checked_add(length)?).ok()?;
-    file.get(start..end)
 }

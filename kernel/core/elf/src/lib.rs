@@ -7,6 +7,7 @@
 //! * [`image`]: the checks, and what is left to do as page-granular [`Segment`]s.
 //! * [`guards`]: pages below stacks that are not mapped, and which stack an address is the guard of.
 //! * [`tls`]: where a thread's copy of the thread-local data goes.
+//! * [`source`]: where the bytes come from, which may be memory that somebody changes meanwhile.
 //! * [`limits`]: how large an image and its tables may be, and where it may lie.
 //!
 //! Section headers and symbols are not looked at, nor notes that are not the system's own: nothing
@@ -22,10 +23,12 @@ pub mod image;
 pub mod limits;
 mod notes;
 mod segment;
+pub mod source;
 pub mod tls;
 
 pub use error::Error;
 pub use guards::{Guards, Overflow};
 pub use image::Image;
 pub use segment::Segment;
+pub use source::{FileBytes, Source};
 pub use tls::{Tls, TlsLayout};

@@ -3,11 +3,13 @@
 use core_address::PAGE_SIZE;
 use core_paging::Access;
 
+use crate::FileBytes;
+
 /// Pages with one kind of access: `bytes` from `offset` in the first page on, zero elsewhere.
 ///
 /// Segments of one image share no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment<'a> {
+pub struct Segment {
     /// First address, a multiple of the page size.
     pub start: u64,
     /// Pages, at least one.
@@ -15,12 +17,12 @@ pub struct Segment<'a> {
     /// What the program may do with them.
     pub access: Access,
     /// What the file holds of them.
-    pub bytes: &'a [u8],
+    pub bytes: FileBytes,
     /// Where `bytes` goes, from `start`; less than a page.
     pub offset: u64,
 }
 
-impl<'a> Segment<'a> {
+impl Segment {
     /// First address past the pages.
     pub const fn end(&self) -> u64 {
         self.start + self.pages * PAGE_SIZE
@@ -29,19 +31,16 @@ impl<'a> Segment<'a> {
     /// Whether an instruction from the file can be at the address.
     pub fn is_code(&self, address: u64) -> bool {
         let at = address.checked_sub(self.start + self.offset);
-        self.access == Access::Execute && at.is_some_and(|at| at < self.bytes.len() as u64)
+        self.access == Access::Execute && at.is_some_and(|at| at < self.bytes.length)
     }
 
     /// What page number `page` begins with: how many zeros, then which bytes of the file. The
     /// rest of the page is zero.
-    pub fn page(&self, page: u64) -> (usize, &'a [u8]) {
+    pub fn page(&self, page: u64) -> (usize, FileBytes) {
         let from = page.saturating_mul(PAGE_SIZE);
         let zeros = self.offset.saturating_sub(from).min(PAGE_SIZE);
         let skipped = from.saturating_sub(self.offset);
-        let rest = usize::try_from(skipped).ok().and_then(|skipped| self.bytes.get(skipped..));
-        let rest = rest.unwrap_or(&[]);
-        let room = (PAGE_SIZE - zeros) as usize;
-        (zeros as usize, rest.get(..room).unwrap_or(rest))
+        (zeros as usize, self.bytes.part(skipped, PAGE_SIZE - zeros))
     }
 
     /// What is left of it without some pages, by ascending address. The pages come in that order, are
@@ -63,7 +62,7 @@ impl<'a> Segment<'a> {
                 rest = Self {
                     start: at.saturating_add(PAGE_SIZE),
                     pages: rest.pages.saturating_sub(before + 1),
-                    bytes: &[],
+                    bytes: FileBytes::NONE,
                     offset: 0,
                     ..rest
                 };

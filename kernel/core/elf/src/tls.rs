@@ -8,16 +8,16 @@
 //!  | padding to alignment |  image, then zeros, then padding      | self, room for the runtime |
 //! ```
 
-use crate::limits;
+use crate::{FileBytes, limits};
 
 /// Bytes from the thread pointer on: the self pointer, and what the runtime keeps beside it.
 pub const CONTROL_BYTES: u64 = 64;
 
 /// The template of thread-local data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tls<'a> {
+pub struct Tls {
     /// What the block begins with.
-    pub image: &'a [u8],
+    pub image: FileBytes,
     /// Bytes of data, zero fill after the image included.
     pub memory_size: u64,
     /// A power of two, at most [`limits::TLS_ALIGN`].
@@ -39,7 +39,7 @@ pub struct TlsLayout {
     pub thread_pointer: u64,
 }
 
-impl Tls<'_> {
+impl Tls {
     /// The block for this template.
     ///
     /// The distance from data to thread pointer is the linker's: it compiled it into every
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn layout(memory_size: u64, align: u64, address: u64) -> TlsLayout {
-        Tls { image: &[], memory_size, align, address }.layout()
+        Tls { image: FileBytes::NONE, memory_size, align, address }.layout()
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn model(file: &[u8]) -> Option<Memory> {
     let (mut loads, mut before, mut entry_is_code) = (0, 0, false);
     let mut segment_of_page = BTreeMap::new();
     let mut declared = Vec::new();
-    let mut notes = 0;
+    let (mut notes, mut abis) = (0, 0);
     for index in 0..count {
         let at = (table + index * 56) as usize;
         let field = |offset: usize| number(at + offset, 8);
@@ -68,7 +68,7 @@ fn model(file: &[u8]) -> Option<Memory> {
                 let align = field(48)?;
                 (align == 4 || align == 8).then_some(())?;
                 let bytes = &file[offset as usize..(offset + filesz) as usize];
-                notes += read_notes(bytes, align as usize, &mut declared)?;
+                notes += read_notes(bytes, align as usize, &mut declared, &mut abis)?;
                 continue;
             }
             PT_LOAD | PT_TLS => {}
@@ -129,7 +129,12 @@ fn model(file: &[u8]) -> Option<Memory> {
 }
 
 /// Reads notes word by word; what those of this system declare, and how many there are.
-fn read_notes(bytes: &[u8], align: usize, declared: &mut Vec<[u128; 3]>) -> Option<usize> {
+fn read_notes(
+    bytes: &[u8],
+    align: usize,
+    declared: &mut Vec<[u128; 3]>,
+    abis: &mut u32,
+) -> Option<usize> {
     let number = |at: usize, size: usize| -> Option<u128> {
         let slice = bytes.get(at..at + size)?;
         Some(slice.iter().rev().fold(0, |sum, byte| sum << 8 | u128::from(*byte)))
@@ -151,6 +156,11 @@ fn read_notes(bytes: &[u8], align: usize, declared: &mut Vec<[u128; 3]>) -> Opti
         }
         count += 1;
         if is_ours {
+            if kind == 2 {
+                *abis += 1;
+                (length == 4 && *abis == 1).then_some(())?;
+                continue;
+            }
             (kind == 1 && length == 24).then_some(())?;
             let field = |i: usize| number(descriptor + i * 8, 8);
             declared.push([field(0)?, field(1)?, field(2)?]);
@@ -173,6 +183,7 @@ fn loaded(file: &[u8]) -> Option<Memory> {
         };
         for page in 0..segment.pages {
             let (zeros, bytes) = segment.page(page);
+            let bytes = bytes.of(file);
             let mut contents = vec![];
             if !bytes.is_empty() {
                 contents.resize(zeros, 0);
@@ -185,7 +196,7 @@ fn loaded(file: &[u8]) -> Option<Memory> {
     let tls = image.tls().map(|tls| {
         let layout = tls.layout();
         assert!(layout.image + tls.memory_size <= layout.thread_pointer);
-        (tls.image.to_vec(), tls.memory_size, tls.align)
+        (tls.image.of(file).to_vec(), tls.memory_size, tls.align)
     });
     assert_eq!(image.pages(), pages.len() as u64);
     let mut guards = BTreeMap::new();

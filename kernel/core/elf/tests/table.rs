@@ -1,6 +1,6 @@
 //! One file per error: a sound one with one field changed, refused for that reason and no other.
 
-use core_elf::{Error, Image, limits};
+use core_elf::{Error, FileBytes, Image, Source, limits};
 use core_paging::Access;
 use elf_testing::{Entry, File, Note, PF_R, PF_W, PF_X, PT_GNU_STACK, PT_LOAD, PT_NOTE, PT_TLS};
 
@@ -22,7 +22,7 @@ fn refusal(change: impl FnOnce(&mut File)) -> Error {
 /// Why a file is refused.
 fn refused(file: &File) -> Error {
     let bytes = file.bytes();
-    let error = Image::parse(&bytes).expect_err("a file that must be refused");
+    let error = Image::parse(&bytes[..]).expect_err("a file that must be refused");
     assert!(error.to_string().len() > 20, "a sentence: {error}");
     error
 }
@@ -30,18 +30,19 @@ fn refused(file: &File) -> Error {
 #[test]
 fn the_sound_file_parses() {
     let bytes = File::default().bytes();
-    let image = Image::parse(&bytes).unwrap();
+    let image = Image::parse(&bytes[..]).unwrap();
     assert_eq!(image.entry(), 0x20_1480);
     let [constants, code, data] = image.segments() else { panic!("three segments") };
     assert_eq!((constants.start, constants.pages, constants.access), (0x20_0000, 1, Access::Read));
     assert_eq!((code.start, code.pages, code.access), (0x20_1000, 1, Access::Execute));
-    assert_eq!((code.offset, code.bytes), (0x400, &bytes[0x400..0x600]));
+    assert_eq!((code.offset, code.bytes.of(&bytes)), (0x400, &bytes[0x400..0x600]));
     assert_eq!((data.start, data.pages, data.access), (0x20_2000, 3, Access::Write));
-    assert_eq!(data.page(0), (0x600, &bytes[0x600..0x640]));
-    assert_eq!(data.page(1), (0, &[][..]));
+    assert_eq!(data.page(0), (0x600, FileBytes { offset: 0x600, length: 0x40 }));
+    assert_eq!(data.page(1), (0, FileBytes::NONE));
     assert_eq!(image.pages(), 5);
     let tls = image.tls().unwrap();
-    assert_eq!((tls.image, tls.memory_size, tls.align), (&bytes[0x600..0x610], 0x28, 16));
+    assert_eq!(tls.image.of(&bytes), &bytes[0x600..0x610]);
+    assert_eq!((tls.memory_size, tls.align), (0x28, 16));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn no_segments_and_too_many() {
             .map(|i| Entry::load(0x20_0000 + i * 0x1000, 0x400, 8, 8, PF_R | PF_X))
             .collect();
         file.header.e_entry = 0x20_0400;
-        Image::parse(&file.bytes()).map(|image| image.segments().len())
+        Image::parse(&file.bytes()[..]).map(|image| image.segments().len())
     };
     assert_eq!(many(limits::SEGMENTS as u64), Ok(limits::SEGMENTS));
     assert_eq!(many(limits::SEGMENTS as u64 + 1), Err(Error::TooManySegments));
@@ -207,7 +208,7 @@ fn guards(all: &[(u64, u64, u64)]) -> File {
 /// Start and number of pages of what is mapped.
 fn parts(file: &File) -> Vec<(u64, u64)> {
     let bytes = file.bytes();
-    let image = Image::parse(&bytes).unwrap();
+    let image = Image::parse(&bytes[..]).unwrap();
     let parts: Vec<_> = image.parts().map(|part| (part.start, part.pages)).collect();
     assert_eq!(parts.iter().map(|part| part.1).sum::<u64>(), image.pages());
     parts
@@ -219,13 +220,13 @@ fn guards_are_not_mapped() {
     let all = |data: &[(u64, u64)]| [&code[..], data].concat();
     assert_eq!(parts(&File::default()), all(&[(0x20_2000, 3)]));
     let bytes = File::guarded().bytes();
-    let image = Image::parse(&bytes).unwrap();
+    let image = Image::parse(&bytes[..]).unwrap();
     let two = abi_types::Guards { start: 0x20_4000, stride: 0x3000, count: 2 };
     assert_eq!(image.guards().declared(), [two]);
     assert_eq!(image.segments().len(), 3);
     let (split, whole) = (image.parts().nth(2).unwrap(), image.segments()[2]);
     assert_eq!((split.bytes, split.offset, split.access), (whole.bytes, 0x600, Access::Write));
-    assert_eq!(image.parts().nth(3).unwrap().bytes, []);
+    assert_eq!(image.parts().nth(3).unwrap().bytes, FileBytes::NONE);
     assert_eq!(parts(&File::guarded()), all(&[(0x20_2000, 2), (0x20_5000, 2), (0x20_8000, 3)]),);
     // Declared out of order, one behind the other, up to the segment's end.
     let file = guards(&[(0x20_7000, 0x2000, 2), (0x20_3000, 0x4000, 1)]);
@@ -265,7 +266,7 @@ fn notes() {
     let many = |count| File::guarded().with_notes(vec![empty.clone(); count]);
     assert_eq!(parts(&many(limits::NOTES)).len(), 3);
     assert_eq!(refused(&many(limits::NOTES + 1)), Error::TooManyNotes);
-    assert_eq!(guarded_refusal(|f| f.notes[1].kind = 2), Error::NoteType(2));
+    assert_eq!(guarded_refusal(|f| f.notes[1].kind = 3), Error::NoteType(3));
     let size = |bytes| {
         let mut note = Note::guards(0x20_4000, 0x3000, 2);
         note.descriptor.resize(bytes, 0);
@@ -329,4 +330,56 @@ fn guards_beside_others() {
     };
     assert_eq!(parts(&many(limits::GUARDS as u64)).len(), 3 + limits::GUARDS);
     assert_eq!(refused(&many(limits::GUARDS as u64 + 1)), Error::TooManyGuards);
+}
+
+/// A note that says which ABI a program is made for, in so many bytes.
+fn abi(number: u32, bytes: usize) -> Note {
+    let mut descriptor = number.to_le_bytes().to_vec();
+    descriptor.resize(bytes, 0);
+    Note { name: b"capOS\0".to_vec(), kind: 2, descriptor, align: 8 }
+}
+
+#[test]
+fn another_abi_is_refused_and_none_too() {
+    let said = |notes: Vec<Note>| {
+        let bytes = File::guarded().with_notes(notes).bytes();
+        Image::parse(&bytes[..]).and_then(|image| image.check_abi())
+    };
+    let right = abi_types::ABI_NUMBER;
+    assert_eq!(said(vec![abi(right, 4)]), Ok(()));
+    assert_eq!(said(vec![abi(right + 1, 4)]), Err(Error::Abi(right + 1)));
+    assert_eq!(said(vec![]), Err(Error::NoAbi));
+    assert_eq!(said(vec![abi(right, 4), abi(right, 4)]), Err(Error::SecondAbi));
+    for bytes in [0, 3, 8, 24, 25] {
+        assert_eq!(said(vec![abi(right, bytes)]), Err(Error::AbiSize(bytes)));
+    }
+}
+
+/// A file in memory that somebody changes: each byte can be read once.
+struct Once(Vec<u8>, std::cell::RefCell<Vec<bool>>);
+
+impl Source for Once {
+    fn length(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> bool {
+        let is_there = self.0[..].read(offset, into);
+        if is_there {
+            for seen in &mut self.1.borrow_mut()[offset as usize..][..into.len()] {
+                assert!(!std::mem::replace(seen, true), "a byte at {offset:#x} is read twice");
+            }
+        }
+        is_there
+    }
+}
+
+#[test]
+fn nothing_that_decides_is_read_twice() {
+    for file in [File::default(), File::guarded()] {
+        let bytes = file.bytes();
+        let expected = Image::parse(&bytes[..]);
+        let unread = std::cell::RefCell::new(vec![false; bytes.len()]);
+        assert_eq!(Image::parse(&Once(bytes, unread)), expected);
+    }
 }

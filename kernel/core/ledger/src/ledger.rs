@@ -94,6 +94,19 @@ impl Ledger {
         entry.word.reading(entry.limit.load(Ordering::Relaxed))
     }
 
+    /// What it has lent, line by line.
+    pub fn lent(&self) -> Profile {
+        Profile {
+            cap_slots: self.reading(Line::CapSlots).lent,
+            threads: self.reading(Line::Threads).lent,
+            kernel_stack_pages: self.reading(Line::KernelStackPages).lent,
+            frames: self.reading(Line::Frames).lent,
+            sleep_waiters: self.reading(Line::SleepWaiters).lent,
+            kernel_bytes: self.reading(Line::KernelBytes).lent,
+            ..Profile::NONE
+        }
+    }
+
     /// Ends the account: nothing is charged or lent any more.
     pub fn close(&self) {
         for entry in &self.lines {

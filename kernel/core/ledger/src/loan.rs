@@ -52,6 +52,16 @@ impl Loan<'_> {
         &self.profile
     }
 
+    /// The child is gone, and so much of its limits is still in use: lent by it to others, or for its record. The
+    /// rest comes back.
+    pub fn keep(&mut self, kept: &Profile) {
+        for line in Line::ALL {
+            let (lent, kept) = (self.profile.counted(line), kept.counted(line));
+            self.lender.give(line, Purpose::Lend, lent.saturating_sub(kept));
+        }
+        self.profile = self.profile.at_most(kept);
+    }
+
     /// The child is gone and its account settled.
     pub fn give_back(self) {
         drop(self);

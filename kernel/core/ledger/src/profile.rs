@@ -69,6 +69,20 @@ impl Profile {
         }
     }
 
+    /// The counted lines of both, the smaller of each; the rest is nothing.
+    pub(crate) fn at_most(&self, other: &Self) -> Self {
+        let line = |line| self.counted(line).min(other.counted(line));
+        Self {
+            cap_slots: line(Line::CapSlots),
+            threads: line(Line::Threads),
+            kernel_stack_pages: line(Line::KernelStackPages),
+            frames: line(Line::Frames),
+            sleep_waiters: line(Line::SleepWaiters),
+            kernel_bytes: line(Line::KernelBytes),
+            ..Self::NONE
+        }
+    }
+
     /// The first uncounted limit that is larger than in `other`.
     pub fn first_above(&self, other: &Self) -> Option<Limit> {
         [

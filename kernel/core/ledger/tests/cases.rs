@@ -193,3 +193,19 @@ fn a_refused_loan_leaves_every_line() {
     ));
     assert_eq!(Line::ALL.map(|line| ledger.reading(line)), before);
 }
+
+#[test]
+fn a_childs_record_stays_lent_until_it_is_nobodys() {
+    let all = profile(100);
+    let ledger = Ledger::new(&all);
+    let mut loan = ledger.lend(&all, &profile(60)).unwrap();
+    loan.keep(&Profile { kernel_bytes: 7, ..NOTHING });
+    for line in Line::ALL {
+        let kept = if line == Line::KernelBytes { 7 } else { 0 };
+        assert_eq!(ledger.reading(line).lent, kept, "{line:?}");
+    }
+    loan.keep(&profile(1000));
+    assert_eq!(ledger.reading(Line::KernelBytes).lent, 7, "no more than was lent");
+    loan.give_back();
+    assert!(Line::ALL.into_iter().all(|line| ledger.reading(line).lent == 0));
+}

@@ -1,9 +1,10 @@
 //! The rules of a whole manifest.
 
+use abi_types::START_BYTES;
 use schema::manifest_capnp::manifest;
 
 use crate::manifest::reader;
-use crate::{Error, GrantKind, Name, Process, limits};
+use crate::{Error, GrantKind, Manifest, Name, Process, limits};
 
 /// Names seen so far, without two alike.
 struct Names<'m, const N: usize> {
@@ -55,6 +56,7 @@ pub fn check(bytes: &[u8], is_module: impl Fn(&str) -> bool) -> Result<(), Error
     let first = reader(bytes, words);
     let mut endpoints = Names::<{ limits::ENDPOINTS }>::new();
     let mut names = Names::<{ limits::PROCESSES }>::new();
+    let mut any_boot = false;
     let processes = first.get_root::<manifest::Reader<'_>>()?.get_processes()?;
     if !(1..=limits::PROCESSES).contains(&(processes.len() as usize)) {
         return Err(Error::ProcessCount(processes.len()));
@@ -68,7 +70,9 @@ pub fn check(bytes: &[u8], is_module: impl Fn(&str) -> bool) -> Result<(), Error
         if !is_module(process.binary) {
             return Err(Error::UnknownBinary(name, Name::new(process.binary)));
         }
+        process.write_start_page(&mut [0; START_BYTES])?;
         check_grants(&process, &mut endpoints)?;
+        any_boot |= process.is_boot;
     }
     let second = reader(bytes, words);
     let processes = second.get_root::<manifest::Reader<'_>>()?.get_processes()?;
@@ -79,6 +83,27 @@ pub fn check(bytes: &[u8], is_module: impl Fn(&str) -> bool) -> Result<(), Error
                 && !endpoints.contains(endpoint)
             {
                 return Err(Error::NoReceiver(Name::new(process.name), Name::new(endpoint)));
+            }
+        }
+    }
+    if any_boot { check_boot(bytes) } else { Ok(()) }
+}
+
+/// What the kernel starts has its servers: they are started too.
+fn check_boot(bytes: &[u8]) -> Result<(), Error> {
+    // Both readers visit words again for each endpoint that is asked for; there are as many as limits say.
+    let all = Manifest::checked_before(bytes);
+    for process in all.processes()? {
+        let process = process?;
+        for grant in process.grants() {
+            let GrantKind::Client { endpoint, .. } = grant?.kind else { continue };
+            let found = all.endpoint(endpoint)?;
+            let receiver = match found {
+                Some(found) => all.process(found.receiver)?,
+                None => None,
+            };
+            if process.is_boot && !receiver.is_some_and(|receiver| receiver.is_boot) {
+                return Err(Error::ReceiverWaits(Name::new(process.name), Name::new(endpoint)));
             }
         }
     }

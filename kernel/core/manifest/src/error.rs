@@ -1,9 +1,8 @@
 //! What is wrong with a manifest, and what would be right.
 
 use core::fmt;
-use core::ops::RangeInclusive;
 
-use crate::{Name, limits};
+use crate::{Name, ProfileError, limits};
 
 /// Why a manifest is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +30,11 @@ pub enum Error {
     /// The process's binary is not a boot module.
     UnknownBinary(Name, Name),
     /// A number of the process is out of range.
-    OutOfRange(Name, &'static str, u32, RangeInclusive<u32>),
-    /// The process's `ringEntries` is not a power of two.
-    RingEntries(Name, u32),
+    Profile(Name, ProfileError),
+    /// The process's arguments and environment do not fit a page.
+    StartPage(Name),
+    /// The variable with this number has a name that is empty, too long, or has control characters or `=`.
+    VariableName(Name, u32),
     /// The process has more grants than a CapSet page or its capability table holds.
     GrantCount(Name, u32, u32),
     /// The grant with this number has a bad name.
@@ -52,6 +53,8 @@ pub enum Error {
     SecondReceiver(Name, Name),
     /// The process is a client of an endpoint that nobody receives on.
     NoReceiver(Name, Name),
+    /// The kernel starts the process and not the receiver of an endpoint that it is a client of.
+    ReceiverWaits(Name, Name),
 }
 
 impl fmt::Display for Error {
@@ -86,15 +89,15 @@ impl fmt::Display for Error {
             Self::UnknownBinary(process, binary) => {
                 write!(f, "process {process}: its binary {binary} is not among the boot modules")
             }
-            Self::OutOfRange(process, field, value, range) => write!(
+            Self::Profile(process, error) => write!(f, "process {process}: {error}"),
+            Self::StartPage(process) => write!(
                 f,
-                "process {process}: {field} is {value}; it is {} to {}",
-                range.start(),
-                range.end()
+                "process {process}: arguments and environment do not fit a page of 4096 bytes"
             ),
-            Self::RingEntries(process, value) => {
-                write!(f, "process {process}: ringEntries is {value}; it is a power of two")
-            }
+            Self::VariableName(process, index) => write!(
+                f,
+                "process {process}: the name of variable {index} is not 1 to {longest} bytes without '=' and control characters"
+            ),
             Self::GrantCount(process, count, most) => {
                 write!(f, "process {process} has {count} grants; it has at most {most}")
             }
@@ -127,6 +130,10 @@ impl fmt::Display for Error {
             Self::NoReceiver(process, endpoint) => write!(
                 f,
                 "process {process}: no process receives on endpoint {endpoint}; grant `endpoint` to one"
+            ),
+            Self::ReceiverWaits(process, endpoint) => write!(
+                f,
+                "process {process} is marked `boot`, and the receiver of its endpoint {endpoint} is not; mark both"
             ),
         }
     }

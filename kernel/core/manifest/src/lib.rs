@@ -9,7 +9,8 @@
 //! - process names are unique, grant names are unique in their process;
 //! - a process's binary is one of the boot modules;
 //! - an endpoint exists because exactly one grant, of one process, is its receiving side;
-//!   client grants name an endpoint that exists.
+//!   client grants name an endpoint that exists;
+//! - arguments and environment fit a page; a process that is marked `boot` is a client of such ones only.
 //!
 //! Allocates nothing, never panics; time and stack are bounded by the limits in [`limits`].
 //!
@@ -23,10 +24,12 @@ pub mod limits;
 mod manifest;
 mod name;
 mod process;
+mod profile;
 
 pub use core_ledger::Profile;
 pub use error::Error;
 pub use grant::{Grant, GrantKind};
 pub use manifest::{Endpoint, Manifest};
 pub use name::Name;
-pub use process::Process;
+pub use process::{Process, is_variable_name};
+pub use profile::{ProfileError, check_profile};

@@ -45,9 +45,33 @@ impl<'b> Manifest<'b> {
     /// Checks the manifest in `bytes`; `is_module` says whether a boot module has a name.
     pub fn check(bytes: &'b [u8], is_module: impl Fn(&str) -> bool) -> Result<Self, Error> {
         check(bytes, is_module)?;
+        Ok(Self::checked_before(bytes))
+    }
+
+    /// The manifest in `bytes`, which were checked and have not changed since.
+    pub fn checked_before(bytes: &'b [u8]) -> Self {
         // Every pointer of it was followed once within its own words, so that following them
         // again is bounded too.
-        Ok(Self { reader: reader(bytes, None) })
+        Self { reader: reader(bytes, None) }
+    }
+
+    /// Whether the kernel starts only those that are marked.
+    pub fn has_boot_marks(&self) -> Result<bool, Error> {
+        for process in self.processes()? {
+            if process?.is_boot {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Process number `number`, if there are so many.
+    pub fn process(&self, number: u32) -> Result<Option<Process<'_>>, Error> {
+        let processes = self.reader.get_root::<manifest::Reader<'_>>()?.get_processes()?;
+        if number >= processes.len() {
+            return Ok(None);
+        }
+        Process::read(processes.get(number), number).map(Some)
     }
 
     /// How many processes there are.

@@ -31,7 +31,7 @@ impl Name {
     }
 
     /// Whether `name` may be a name.
-    pub(crate) fn is_good(name: &str) -> bool {
+    pub fn is_good(name: &str) -> bool {
         (1..=NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
     }
 }

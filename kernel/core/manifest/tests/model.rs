@@ -1,4 +1,5 @@
 //! Random manifests, good and bad, against rules written a second time in the plainest way.
+use abi_types::{START_BYTES, StartReader};
 use core_manifest::{GrantKind, Manifest};
 use schema::manifest_capnp::manifest;
 use std::collections::HashSet;
@@ -18,6 +19,9 @@ struct Process {
     binary: String,
     weight: u16,
     essential: bool,
+    boot: bool,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     /// In the order of the schema.
     profile: [u32; 10],
     grants: Vec<(String, Kind)>,
@@ -35,6 +39,17 @@ fn encode(processes: &[Process]) -> Vec<u64> {
         to.set_binary(process.binary.as_str());
         to.set_weight(process.weight);
         to.set_essential(process.essential);
+        to.set_boot(process.boot);
+        let mut arguments = to.reborrow().init_arguments(process.arguments.len() as u32);
+        for (position, text) in process.arguments.iter().enumerate() {
+            arguments.reborrow().get(position as u32).set_text(text.as_str());
+        }
+        let mut environment = to.reborrow().init_environment(process.environment.len() as u32);
+        for (position, (name, value)) in process.environment.iter().enumerate() {
+            let mut variable = environment.reborrow().get(position as u32);
+            variable.set_name(name.as_str());
+            variable.set_value(value.as_str());
+        }
         let mut profile = to.reborrow().init_profile();
         let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes] =
             process.profile;
@@ -112,6 +127,11 @@ fn is_valid(processes: &[Process]) -> bool {
             ok &= range.contains(&u64::from(*value));
         }
         ok &= process.profile[5].is_power_of_two();
+        let arguments = process.arguments.iter().map(|text| 8 + text.len());
+        let variables =
+            process.environment.iter().map(|(name, value)| 9 + name.len() + value.len());
+        ok &= 16 + arguments.sum::<usize>() + variables.sum::<usize>() <= 4096;
+        ok &= process.environment.iter().all(|(name, _)| is_name(name) && !name.contains('='));
         ok &= process.grants.len() <= 63 && process.grants.len() <= process.profile[0] as usize;
         let mut own = HashSet::new();
         for (name, kind) in &process.grants {
@@ -123,9 +143,19 @@ fn is_valid(processes: &[Process]) -> bool {
         }
     }
     ok &= receivers.len() <= 256;
-    for (_, kind) in processes.iter().flat_map(|process| &process.grants) {
+    let own = |process: &Process| {
+        process.grants.iter().map(|(_, kind)| (process.boot, kind.clone())).collect::<Vec<_>>()
+    };
+    for (is_boot, kind) in &processes.iter().flat_map(own).collect::<Vec<_>>() {
         if let Kind::Client(endpoint, _) = kind {
             ok &= receivers.contains(endpoint);
+            let receives = |process: &&Process| {
+                let is_it =
+                    |kind: &Kind| matches!(kind, Kind::Endpoint(name, _) if name == endpoint);
+                process.grants.iter().any(|(_, kind)| is_it(kind))
+            };
+            let receiver = processes.iter().find(receives);
+            ok &= !is_boot || receiver.is_some_and(|receiver| receiver.boot);
         }
     }
     ok
@@ -179,12 +209,22 @@ fn process() -> impl Strategy<Value = Process> {
         }),
     ];
     let grants = prop::collection::vec(grant(), 0..6);
-    (name(), binary, weight, any::<bool>(), profile, grants).prop_map(
-        |(name, binary, weight, essential, profile, grants)| Process {
+    let argument = prop_oneof![9 => ".{0,9}", 1 => (0_usize..4096).prop_map(|n| "y".repeat(n))];
+    let variable = (prop_oneof![20 => name(), 1 => Just("a=b".to_owned())], ".{0,9}");
+    let start = (
+        prop::collection::vec(argument, 0..4),
+        prop::collection::vec(variable, 0..3),
+        any::<bool>(),
+    );
+    (name(), binary, weight, any::<bool>(), profile, grants, start).prop_map(
+        |(name, binary, weight, essential, profile, grants, start)| Process {
             name,
             binary,
             weight,
             essential,
+            boot: start.2,
+            arguments: start.0,
+            environment: start.1,
             profile,
             grants,
         },
@@ -194,11 +234,26 @@ fn process() -> impl Strategy<Value = Process> {
 /// Reads everything back and compares.
 fn compare(manifest: &Manifest<'_>, processes: &[Process]) {
     assert_eq!(manifest.process_count() as usize, processes.len());
+    for (number, process) in (0..).zip(processes) {
+        assert_eq!(manifest.process(number).unwrap().unwrap().name, process.name);
+    }
+    assert!(manifest.process(processes.len() as u32).unwrap().is_none());
     for (read, process) in manifest.processes().unwrap().zip(processes) {
         let read = read.unwrap();
         assert_eq!(
             (read.name, read.binary, read.weight, read.is_essential),
             (&*process.name, &*process.binary, process.weight, process.essential)
+        );
+        assert_eq!(read.is_boot, process.boot);
+        let mut page = [0; START_BYTES];
+        read.write_start_page(&mut page).unwrap();
+        let start = StartReader::new(&page);
+        assert!(start.arguments().eq(process.arguments.iter().map(String::as_str)));
+        let variables = process.environment.iter().map(|(name, value)| (&**name, &**value));
+        assert!(start.variables().eq(variables));
+        assert_eq!(
+            read.has_start_page(),
+            start.arguments().count() + start.variables().count() > 0
         );
         let profile = read.profile;
         let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes] =
@@ -260,6 +315,9 @@ fn plain(name: &str) -> Process {
         binary: "a.elf".to_owned(),
         weight: 64,
         essential: false,
+        boot: false,
+        arguments: Vec::new(),
+        environment: Vec::new(),
         profile: DEFAULTS,
         grants: Vec::new(),
     }

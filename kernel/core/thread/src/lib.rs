@@ -3,7 +3,7 @@
 //! In here: [`ThreadKey`], the kernel's name of a thread; [`Word`] and [`StateWord`], the one
 //! 64-bit word that names a thread's owner and decides every race about it; [`Want`], how many
 //! completions end its wait; [`Lifecycle`], joins, and when the record's charge ends;
-//! [`Roster`], when the last thread ends the process. Not in here: stacks, queues, registers, the
+//! [`Roster`], when the last thread ends the process; [`Handles`], when a process's record is nobody's. Not in here: stacks, queues, registers, the
 //! join's completion, anything a CPU does.
 //!
 //! # Contract
@@ -15,6 +15,7 @@
 //! - No operation loops but to retry a lost compare-and-swap.
 #![cfg_attr(not(loom), no_std)]
 
+mod handles;
 mod key;
 mod lifecycle;
 mod roster;
@@ -22,6 +23,7 @@ mod state_word;
 mod want;
 mod word;
 
+pub use handles::{Handles, HandlesVerdict};
 pub use key::ThreadKey;
 pub use lifecycle::{
     ExitVerdict, JoinError, JoinVerdict, Joiner, Lifecycle, LifecycleError, ReleaseVerdict,

@@ -38,6 +38,11 @@ pub enum Target {
     Memory,
     /// Room for output to the console.
     Write,
+    /// A process's end: its key, as bits.
+    End {
+        /// The key.
+        process: u64,
+    },
 }
 
 /// What the timer beside a cell is for.
@@ -116,6 +121,7 @@ const PARK: u64 = 4;
 const READ: u64 = 5;
 const WRITE: u64 = 6;
 const MEMORY: u64 = 7;
+const END: u64 = 8;
 const KIND_SHIFT: u32 = 24;
 
 const SLEEP_LIMIT: u64 = Limit::Sleep as u64;
@@ -272,6 +278,7 @@ impl Cell {
             Target::Read => (READ << KIND_SHIFT, 0),
             Target::Memory => (MEMORY << KIND_SHIFT, 0),
             Target::Write => (WRITE << KIND_SHIFT, 0),
+            Target::End { process } => (END << KIND_SHIFT, process),
         };
         self.target.store(word, Relaxed);
         self.key.store(key, Relaxed);
@@ -290,6 +297,7 @@ impl Cell {
             PARK => Target::Park { ticket: key as u32 },
             READ => Target::Read,
             WRITE => Target::Write,
+            END => Target::End { process: key },
             _ => Target::Memory,
         }
     }

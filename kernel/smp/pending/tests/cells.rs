@@ -77,6 +77,7 @@ fn a_cell_knows_what_it_waits_for() {
         Target::Park { ticket: u32::MAX >> 1 },
         Target::Read,
         Target::Memory,
+        Target::End { process: 0x1234_5678_9abc_def0 },
     ] {
         cell.set_target(target);
         assert_eq!(cell.target(), target);

@@ -14,7 +14,7 @@ use abi_types::Status;
 use kernel_object as served;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::Objects;
-use kernel_process::{end, join};
+use kernel_process::{end, handle, join};
 use schema_wire::Served;
 
 impl Objects for Kernel {
@@ -49,12 +49,23 @@ impl Objects for Kernel {
             KernelObject::ThreadControl => schema::thread_control::INTERFACE.is_transferable,
             KernelObject::ThreadHandle(_) => schema::thread_handle::INTERFACE.is_transferable,
             KernelObject::VirtualMemory => schema::virtual_memory::INTERFACE.is_transferable,
+            KernelObject::ProcessSpawner => schema::process_spawner::INTERFACE.is_transferable,
+            KernelObject::ProcessHandle(_) => schema::process_handle::INTERFACE.is_transferable,
+        }
+    }
+
+    fn retained(self, object: KernelObject) -> bool {
+        match object {
+            KernelObject::ProcessHandle(process) => handle::retained(self, process),
+            _ => true,
         }
     }
 
     fn released(self, _: &'static ProcessPart<Self>, object: KernelObject) {
-        if let KernelObject::ThreadHandle(thread) = object {
-            join::handle_released(self, thread);
+        match object {
+            KernelObject::ThreadHandle(thread) => join::handle_released(self, thread),
+            KernelObject::ProcessHandle(process) => handle::released(self, process),
+            _ => {}
         }
     }
 
@@ -100,6 +111,17 @@ fn serve(
             let mut host = control::Registers(calling);
             let mut server = served::thread_control::ThreadControl(&mut host);
             schema::thread_control::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::ProcessSpawner => {
+            let mut server = served::process_spawner::ProcessSpawner(calling);
+            schema::process_spawner::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::ProcessHandle(process) => {
+            // Held: it is not another's while the call is in progress.
+            let held = handle::hold(Kernel, process).ok_or(Status::Disconnected)?;
+            let mut host = served::process_handle::Handle { calling, held };
+            let mut server = served::process_handle::ProcessHandle(&mut host);
+            schema::process_handle::dispatch(&mut server, method, params, results)
         }
         KernelObject::ThreadHandle(thread) => {
             let mut host = served::thread_handle::Handle { calling, thread };

@@ -25,7 +25,7 @@ fn bytes(words: &[u64]) -> Vec<u8> {
 pub fn run(bench: &Bench) {
     let program = bytes(&file("PROGRAM"));
     bench.run("elf: check a program", |_| {
-        let _ = black_box(Image::parse(black_box(&program)).expect("the linker made it"));
+        let _ = black_box(Image::parse(black_box(&program[..])).expect("the linker made it"));
     });
     let manifest = bytes(&file("MANIFEST"));
     bench.run("manifest: check two processes", |_| {

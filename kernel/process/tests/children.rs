@@ -1,0 +1,315 @@
+//! Programs that start programs, on a machine of host threads: spawn, wait, kill, exit, and what comes back.
+
+use abi_types::{CapSlot, NEVER, Opcode, Sqe, Status};
+use core_ledger::Line;
+use kernel_ops::machine::Defect;
+use schema::manifest::ResourceProfile;
+use schema::process_handle::{self, KillParams, WaitResults};
+use schema::process_handle_capnp::ExitReason;
+use schema::process_spawner::{self, SpawnGrant, SpawnParams, SpawnResults};
+use schema::process_spawner_capnp::GrantSource;
+use schema_wire::{Encode, List, Message, Method};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use test_machine::{Body, Config, Done, Grant, HostObject, Process, Report, User, run};
+use zerocopy::IntoBytes;
+
+/// Where a message to the spawner is in a test's memory.
+const MESSAGE: u64 = 0x100_0000;
+
+/// What a child may use.
+const PROFILE: ResourceProfile = ResourceProfile {
+    cap_slots: 8,
+    threads: 2,
+    kernel_stack_pages: 2,
+    frames: 100,
+    sleep_waiters: 2,
+    ring_entries: 8,
+    ring_scratch_limit_bytes: 1 << 16,
+    in_flight_call_limit: 4,
+    endpoint_queue_limit: 4,
+    kernel_bytes: 1 << 16,
+};
+
+fn body(body: impl Fn(User) + Send + Sync + 'static) -> Body {
+    Arc::new(body)
+}
+
+/// A process that may start others.
+fn spawner(main: impl Fn(User) + Send + Sync + 'static) -> Process {
+    let main = move |user: User| {
+        user.space().map(MESSAGE, 1, true);
+        main(user);
+    };
+    let mut process = Process::new("main", main);
+    process.profile.cap_slots = 64;
+    process.profile.threads = 40;
+    process.profile.kernel_stack_pages = 40;
+    process.profile.frames = 2_000;
+    process.profile.sleep_waiters = 40;
+    process.profile.kernel_bytes = 1 << 22;
+    process.with("processes", Grant::Object(HostObject::ProcessSpawner))
+}
+
+/// Starts program `number`, with what `grants` says.
+fn spawn(user: &mut User, number: u32, grants: &[SpawnGrant<'_>]) -> Result<CapSlot, Done> {
+    spawn_as(user, number, grants, PROFILE)
+}
+
+/// The same with another profile.
+fn spawn_as(
+    user: &mut User,
+    number: u32,
+    grants: &[SpawnGrant<'_>],
+    profile: ResourceProfile,
+) -> Result<CapSlot, Done> {
+    let binary = format!("{number}.elf");
+    let params = SpawnParams {
+        name: "child",
+        binary: &binary,
+        weight: 64,
+        profile,
+        grants: List::of(grants),
+        arguments: List::EMPTY,
+        environment: List::EMPTY,
+    };
+    let mut words = vec![0_u64; 256];
+    let length = params.encode(words.as_mut_bytes()).unwrap() as u32;
+    user.space().fill(MESSAGE, words.as_bytes()).unwrap();
+    let processes = user.cap("processes");
+    let call = User::calling_a(
+        process_spawner::INTERFACE_TAG,
+        processes,
+        process_spawner::methods::Spawn::ORDINAL,
+        length,
+    );
+    let flags = abi_types::SqeFlags::BY_ADDRESS;
+    let done = user.call(Sqe { flags, address: MESSAGE, ..call });
+    if done.status() != Status::Ok {
+        return Err(done);
+    }
+    let message = Message::new(bytes_of(&done)).unwrap();
+    let handle: SpawnResults = message.get().unwrap();
+    Ok(CapSlot::new(u32::from(handle.handle_index), handle.handle_generation))
+}
+
+/// The bytes that a completion brought.
+fn bytes_of(done: &Done) -> &[u8] {
+    &done.words.as_bytes()[..done.cqe.length as usize]
+}
+
+fn wait(user: &mut User, handle: CapSlot) -> (i64, ExitReason) {
+    let done = user.call(User::calling_of::<process_handle::methods::Wait>(handle));
+    assert_eq!(done.status(), Status::Ok);
+    let message = Message::new(bytes_of(&done)).unwrap();
+    let ended: WaitResults = message.get().unwrap();
+    (ended.exit_code, ended.reason)
+}
+
+fn kill(user: &mut User, handle: CapSlot, code: i64) -> Status {
+    let params = KillParams { exit_code: code };
+    let sqe = user.typed::<process_handle::methods::Kill>(handle, 0, &params);
+    user.call(sqe).status()
+}
+
+fn release(user: &mut User, slot: CapSlot) -> Status {
+    let release = Opcode::Release as u8;
+    user.call(Sqe { opcode: release, cap: slot.to_bits(), ..Sqe::default() }).status()
+}
+
+fn copied(name: &str, slot: CapSlot) -> SpawnGrant<'_> {
+    SpawnGrant {
+        name,
+        source: GrantSource::Slot,
+        slot_index: slot.index() as u16,
+        slot_generation: slot.generation(),
+        moved: false,
+        interface_id: 0,
+    }
+}
+
+/// What the caller's process has lent and used, line by line.
+fn account(user: &User) -> Vec<(u32, u32)> {
+    let reading = |line| user.process().ops.ledger.reading(line);
+    Line::ALL.map(|line| (reading(line).used, reading(line).lent)).to_vec()
+}
+
+fn config(programs: u32) -> Config {
+    Config { programs, ..Config::default() }
+}
+
+/// Programs: 0 exits with 7, 1 computes for good.
+fn bodies() -> Vec<Body> {
+    let exits = body(|user: User| user.exit(7));
+    let spins = body(|mut user: User| {
+        loop {
+            user.compute();
+        }
+    });
+    vec![exits, spins]
+}
+
+fn play(config: Config, main: impl Fn(User) + Send + Sync + 'static) -> Report {
+    run(config, vec![spawner(main)], bodies())
+}
+
+#[test]
+fn a_wait_is_answered_when_everything_has_come_back() {
+    for cpus in 1..4 {
+        let main = |mut user: User| {
+            let before = account(&user);
+            for _ in 0..5 {
+                let child = spawn(&mut user, 0, &[]).expect("a child");
+                assert_eq!(wait(&mut user, child), (7, ExitReason::Exited));
+                assert_eq!(wait(&mut user, child), (7, ExitReason::Exited), "it stays");
+                assert_eq!(release(&mut user, child), Status::Ok);
+                assert_eq!(account(&user), before);
+            }
+        };
+        let report = play(Config { cpus, ..config(2) }, main);
+        assert_eq!(report.ends.len(), 6);
+    }
+}
+
+#[test]
+fn a_kill_ends_what_computes_and_a_stale_handle_nobody() {
+    for cpus in 1..3 {
+        let main = |mut user: User| {
+            let child = spawn(&mut user, 1, &[]).expect("a child");
+            user.compute_a_slice();
+            assert_eq!(kill(&mut user, child, -3), Status::Ok);
+            assert_eq!(wait(&mut user, child), (-3, ExitReason::Killed));
+            assert_eq!(kill(&mut user, child, -4), Status::Ok);
+            assert_eq!(wait(&mut user, child), (-3, ExitReason::Killed));
+            assert_eq!(release(&mut user, child), Status::Ok);
+            let next = spawn(&mut user, 1, &[]).expect("a child in the same record");
+            assert_eq!(kill(&mut user, child, 9), Status::Disconnected);
+            assert_eq!(kill(&mut user, next, 5), Status::Ok);
+            assert_eq!(wait(&mut user, next), (5, ExitReason::Killed));
+        };
+        play(Config { cpus, ..config(2) }, main);
+    }
+}
+
+#[test]
+fn one_call_waits_and_its_cancel_lets_another() {
+    let main = |mut user: User| {
+        let child = spawn(&mut user, 1, &[]).expect("a child");
+        let waiting = User::calling_of::<process_handle::methods::Wait>(child);
+        assert!(user.submit(Sqe { user_data: 5, ..waiting }));
+        user.enter(0, 0);
+        assert_eq!(user.call(waiting).status(), Status::Exception, "a second waiter");
+        let cancel = Sqe { opcode: Opcode::Cancel as u8, arg: 5, user_data: 6, ..Sqe::default() };
+        assert!(user.submit(cancel));
+        user.enter(2, NEVER);
+        let mut seen: Vec<_> =
+            std::iter::from_fn(|| user.take()).map(|d| (d.cqe.user_data, d.status())).collect();
+        seen.sort_by_key(|(number, _)| *number);
+        assert_eq!(seen, [(5, Status::Cancelled), (6, Status::Ok)]);
+        assert_eq!(kill(&mut user, child, 1), Status::Ok);
+        assert_eq!(wait(&mut user, child), (1, ExitReason::Killed));
+    };
+    play(config(2), main);
+}
+
+#[test]
+fn a_copied_handle_keeps_the_status_when_the_first_is_released() {
+    // The child is given a handle to another child, and is killed with it.
+    let main = |mut user: User| {
+        let before = account(&user);
+        let first = spawn(&mut user, 1, &[]).expect("a child");
+        let holder = spawn(&mut user, 1, &[copied("handle", first)]).expect("a child");
+        assert_eq!(release(&mut user, first), Status::Ok);
+        assert_eq!(kill(&mut user, holder, 1), Status::Ok);
+        assert_eq!(wait(&mut user, holder), (1, ExitReason::Killed));
+        assert_eq!(release(&mut user, holder), Status::Ok);
+        // Nobody can end the first any more but the end of the run.
+        assert_ne!(account(&user), before);
+        user.exit(0)
+    };
+    let bodies = vec![
+        body(|user: User| user.exit(7)),
+        body(|mut user: User| {
+            for _ in 0..200 {
+                user.compute();
+            }
+            user.exit(0)
+        }),
+    ];
+    run(config(2), vec![spawner(main)], bodies);
+}
+
+#[test]
+fn lack_of_memory_at_every_step_leaves_everything_as_it_was() {
+    let spawned = Arc::new(AtomicU64::new(0));
+    let attempt = |out_of_memory_at| {
+        let count = spawned.clone();
+        let main = move |mut user: User| {
+            let before = account(&user);
+            let timer = user.cap("timer");
+            match spawn(&mut user, 0, &[copied("timer", timer)]) {
+                Ok(child) => {
+                    count.fetch_add(1, SeqCst);
+                    assert_eq!(wait(&mut user, child).0, 7);
+                    assert_eq!(release(&mut user, child), Status::Ok);
+                }
+                Err(refused) => assert!(
+                    matches!(refused.status(), Status::Exception | Status::OutOfMemory),
+                    "{refused:?}"
+                ),
+            }
+            assert_eq!(account(&user), before);
+            // And there is a next time.
+            let child = spawn(&mut user, 0, &[]).expect("memory is there again");
+            assert_eq!(wait(&mut user, child).0, 7);
+        };
+        play(Config { out_of_memory_at, ..config(2) }, main)
+    };
+    let all = attempt(None).allocations;
+    assert!(all > 30, "{all} allocations");
+    let refused = (0..all / 2).filter(|at| {
+        let before = spawned.load(SeqCst);
+        attempt(Some(*at));
+        spawned.load(SeqCst) == before
+    });
+    assert!(refused.count() > 10, "allocations of a spawn that were denied");
+}
+
+#[test]
+fn a_child_whose_table_does_not_fit_its_account_takes_no_record() {
+    let main = |mut user: User| {
+        let before = account(&user);
+        // More often than there are records.
+        for _ in 0..20 {
+            let profile = ResourceProfile { cap_slots: 32, kernel_bytes: 4096, ..PROFILE };
+            let small = ResourceProfile { cap_slots: 40, ..profile };
+            let refused = spawn_as(&mut user, 0, &[], small).expect_err("no room for 64 slots");
+            assert_eq!(refused.status(), Status::Exception);
+            assert_eq!(account(&user), before);
+        }
+        let child = spawn(&mut user, 0, &[]).expect("a record is left");
+        assert_eq!(wait(&mut user, child).0, 7);
+    };
+    play(config(2), main);
+}
+
+/// Whether lives of children find a bug.
+fn is_found(defect: Defect) -> bool {
+    let main = |mut user: User| {
+        let before = account(&user);
+        let child = spawn(&mut user, 0, &[]).expect("a child");
+        assert_eq!(wait(&mut user, child).0, 7);
+        assert_eq!(release(&mut user, child), Status::Ok);
+        assert_eq!(account(&user), before);
+    };
+    let config = Config { defect: Some(defect), ..config(2) };
+    catch_unwind(AssertUnwindSafe(|| play(config, main))).is_err()
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for defect in [Defect::LoanKept, Defect::EndNotTold] {
+        assert!(is_found(defect), "{defect:?} is not noticed");
+    }
+}
