@@ -125,6 +125,7 @@ impl From<core_manifest::Error> for Refusal {
 }
 
 /// Starts the processes of the manifest that are the kernel's to start.
+#[allow(clippy::result_large_err, reason = "once, and an error of it ends the boot")]
 pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Result<(), Refusal> {
     MACHINE.call_once(|| machine);
     let is_module = |name: &str| machine.module(name).is_some();
