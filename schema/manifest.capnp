@@ -46,7 +46,7 @@ struct ResourceProfile @0x9d00ca0439667703 {
   # Kernel-stack pages of all its threads together, 1 to 1048576.
 
   frames @3 :UInt32 = 4096;
-  # Page frames of its memory and page tables, 16 to 16777216.
+  # Page frames of its memory, page tables and memory objects, 16 to 16777216.
 
   sleepWaiters @4 :UInt32 = 16;
   # Pending sleeps, 0 to 4096.
@@ -108,5 +108,8 @@ struct Grant @0x938d3e2d907b331b {
 
     virtualMemory @12 :Void;
     # The process's own address space.
+
+    frameAllocator @13 :Void;
+    # Makes memory objects, which the process pays for.
   }
 }

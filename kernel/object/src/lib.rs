@@ -12,6 +12,8 @@
 
 pub mod console;
 pub mod endpoint;
+pub mod frame_allocator;
+pub mod memory_object;
 pub mod system_info;
 pub mod thread_control;
 pub mod thread_handle;

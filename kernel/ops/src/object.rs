@@ -35,6 +35,8 @@ pub trait Objects: Machine {
     ) -> Result<Served, Status>;
     /// Whether a capability to such an object may go to another process, as its interface says.
     fn is_transferable(self, object: Self::Other) -> bool;
+    /// There is one capability more to such an object: under the lock of the table that one is copied from.
+    fn copied(self, object: Self::Other);
     /// A capability to such an object left a slot of `process`: the object's own rule.
     fn released(self, process: &'static ProcessPart<Self>, object: Self::Other);
     /// The current thread ends with `code`.

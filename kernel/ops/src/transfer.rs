@@ -127,18 +127,25 @@ const fn status_of(error: TransferError) -> Status {
     }
 }
 
-/// The sender's half that changes nothing: every line is good, and no facet is revoked.
+/// The sender's half that changes nothing: every line is good, and no facet is revoked. `retain` is shown the parcel
+/// under the table's lock.
 fn prepare<M: Objects>(
     m: M,
     sender: &Home<M>,
     list: &List,
+    retain: impl FnOnce(&Parcel<Object<M::Other>>),
 ) -> Result<Parcel<Object<M::Other>>, Status> {
     let pass = |cap: &Cap<_>, mode| may_pass(m, cap, mode);
     // Grants are their services', whose locks come before a table's: asked below.
-    let parcel = sender
-        .with_table(|table| table.prepare(list.lines(), |_| true, pass))
-        .ok_or(Status::Disconnected)?
-        .map_err(status_of)?;
+    let prepared = sender.with_table(|table| {
+        let parcel = table.prepare(list.lines(), |_| true, pass);
+        parcel.inspect(retain)
+    });
+    prepared.ok_or(Status::Disconnected)?.map_err(status_of)
+}
+
+/// Whether no facet of a parcel is revoked.
+fn check_grants<M: Objects>(m: M, parcel: &Parcel<Object<M::Other>>) -> Result<(), Status> {
     for item in parcel.items() {
         if let Object::Facet(of) = item.cap.object {
             let service = service_of(m, of.process)?;
@@ -147,7 +154,15 @@ fn prepare<M: Objects>(
             }
         }
     }
-    Ok(parcel)
+    Ok(())
+}
+
+/// Objects of the machine's that a parcel has copies of: each has one capability more while it is on its way.
+fn copies<M: Objects>(parcel: &Parcel<Object<M::Other>>) -> impl Iterator<Item = M::Other> {
+    parcel.copies().filter_map(|item| match item.cap.object {
+        Object::Other(object) => Some(object),
+        _ => None,
+    })
 }
 
 /// Reads the list that follows a payload of the caller's own, and says what it would be refused with.
@@ -166,7 +181,8 @@ pub fn read_own<M: Objects>(
         .map_err(Fault::status)?;
     let list = List::decode(into)?;
     let home = Home { process, key: process.key() };
-    let parcel = prepare(caller.m, &home, &list)?;
+    let parcel = prepare(caller.m, &home, &list, |_| {})?;
+    check_grants(caller.m, &parcel)?;
     debug_assert!(parcel.count() as usize == list.count, "a parcel has every line of its list");
     Ok(list)
 }
@@ -229,9 +245,16 @@ fn deliver_to<M: Objects>(message: &Message<'_, M>, list: &List, room: Room) -> 
         }
     };
     let receiver = process_of(m, message.to).ok_or(Fault::Target(Status::Cancelled))?;
-    let parcel = prepare(m, &sender, list).map_err(Fault::Source)?;
-    let promised = reserve(&receiver, &parcel)?;
-    Laden { message, room, parcel }.deliver(&sender, &receiver, promised)
+    let retain = |parcel: &Parcel<_>| copies::<M>(parcel).for_each(|object| m.copied(object));
+    let parcel = prepare(m, &sender, list, retain).map_err(Fault::Source)?;
+    let delivered = check_grants(m, &parcel)
+        .map_err(Fault::Source)
+        .and_then(|()| reserve(&receiver, &parcel))
+        .and_then(|slots| Laden { message, room, parcel }.deliver(&sender, &receiver, slots));
+    if delivered.is_err() {
+        copies::<M>(&parcel).for_each(|object| m.released(sender.process, object));
+    }
+    delivered
 }
 
 /// A message and the capabilities that travel with it.

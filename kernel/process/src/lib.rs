@@ -10,11 +10,12 @@
 //!   `remains.rs`: what waits to be taken apart. `machine.rs`: what a machine owes.
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
 //!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
-//!   `memory.rs`, `change.rs`: changes of an address space.
+//!   `memory.rs`, `change.rs`: changes of an address space. `shared.rs`, `attach.rs`: memory objects.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
 
+pub mod attach;
 pub mod change;
 pub mod drain;
 pub mod end;
@@ -25,6 +26,7 @@ pub mod memory;
 pub mod process;
 pub mod records;
 pub mod remains;
+pub mod shared;
 pub mod spawn;
 pub mod thread;
 

@@ -6,8 +6,10 @@ use crate::thread::Thread;
 use abi_types::{InterfaceTag, RingBlock};
 use core_fallible::OutOfMemory;
 use core_thread::ThreadKey;
+use kernel_ops::machine::SharedOf;
 use kernel_ops::object::Objects;
 use kernel_ops::paid::NoMemory;
+use kernel_ops::shared::MemoryFacet;
 use smp_ring::Context;
 
 /// The stack of a thread in the kernel.
@@ -68,6 +70,8 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
 
     /// The object that a handle to a thread names, and its interface.
     fn handle_to(thread: ThreadKey) -> (Self::Other, InterfaceTag);
+    /// The object that a capability of a memory object names, and its interface.
+    fn memory_object(facet: MemoryFacet) -> (Self::Other, InterfaceTag);
     /// The tables.
     fn records(self) -> &'static Records<Self>;
     /// How a thread starts, if those are places that user mode has.
@@ -76,6 +80,10 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn new_context(self) -> Self::Context;
     /// The memory of a record without a process.
     fn new_space(self) -> Self::Space;
+    /// The frames of a record without a memory object.
+    fn new_shared(self) -> SharedOf<Self>;
+    /// Frames that the machine has left.
+    fn free_frames(self) -> u64;
     /// Whether a table may be made larger now; what a test machine denies for want of memory.
     fn may_grow(self) -> bool {
         true

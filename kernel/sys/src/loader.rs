@@ -182,6 +182,7 @@ fn grant(
             GrantKind::ThreadSpawner => Ok(Object::Other(KernelObject::ThreadSpawner)),
             GrantKind::ThreadControl => Ok(Object::Other(KernelObject::ThreadControl)),
             GrantKind::ParkSpace => Ok(Object::ParkSpace),
+            GrantKind::FrameAllocator => Ok(Object::Other(KernelObject::FrameAllocator)),
             GrantKind::VirtualMemory => Ok(Object::Other(KernelObject::VirtualMemory)),
             GrantKind::Endpoint { .. } => {
                 let endpoint = *own.next().ok_or(Refusal::Slots(name))?;
@@ -324,7 +325,9 @@ fn map(
         process.ops.space.map_new(start + done * PAGE_SIZE, part, access)?;
         done += part;
     }
-    process.ops.map.settle(range);
+    // Memory of its own: no object is held for it.
+    let holds_nothing = !process.ops.map.settle(range);
+    debug_assert!(holds_nothing, "an object is held for a program's own pages");
     Ok(())
 }
 

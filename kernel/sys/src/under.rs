@@ -21,12 +21,14 @@ use kernel_arch::{apic, log, time};
 use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut, preemption_point};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_zeroed_words;
+use kernel_mm::shared::SharedFrames;
 use kernel_mm::space::{AddressSpace, Pinned, PinnedRing, SpaceError, StillInUse};
 use kernel_mm::stack::{self, KernelStack};
 use kernel_mm::thread::UserContext;
 use kernel_ops::machine::{ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
+use kernel_ops::shared::MemoryFacet;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Records, drain, end, join};
@@ -347,6 +349,10 @@ impl kernel_process::Machine for Kernel {
         (KernelObject::ThreadHandle(thread), schema::thread_handle::INTERFACE_TAG)
     }
 
+    fn memory_object(facet: MemoryFacet) -> (KernelObject, InterfaceTag) {
+        (KernelObject::MemoryObject(facet), schema::memory_object::INTERFACE_TAG)
+    }
+
     #[inline(always)]
     fn records(self) -> &'static Records<Self> {
         &RECORDS
@@ -369,6 +375,14 @@ impl kernel_process::Machine for Kernel {
 
     fn new_space(self) -> AddressSpace {
         AddressSpace::new()
+    }
+
+    fn new_shared(self) -> SharedFrames {
+        SharedFrames::new()
+    }
+
+    fn free_frames(self) -> u64 {
+        kernel_mm::frames::counts().free
     }
 
     fn new_stack(self) -> Result<KernelStack, OutOfMemory> {

@@ -23,13 +23,15 @@ pub mod history;
 mod latch;
 mod machine;
 mod objects;
+mod shared;
 mod space;
 mod user;
 mod world;
 
 pub use machine::Host;
-pub use objects::{HostObject, released, serve_call};
+pub use objects::{HostObject, copied, released, serve_call};
 pub use plain_schema::plain::INTERFACE_TAG as PLAIN;
+pub use shared::HostShared;
 pub use space::HostSpace;
 pub use user::{Done, User};
 pub use world::{Body, Config, Grant, Process, Report, run, with_machine};

@@ -1,6 +1,7 @@
 //! What the machine owes the kernel's crates.
 
 use crate::objects::HostObject;
+use crate::shared::HostShared;
 use crate::space::HostSpace;
 use crate::user::User;
 use crate::world::{Body, World};
@@ -15,6 +16,7 @@ use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
 use kernel_ops::machine::{CpuPart, Defect, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
+use kernel_ops::shared::MemoryFacet;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Process, Records, Thread, drain, end, join};
@@ -104,6 +106,21 @@ impl Host {
     /// Whether what a thread's record held was taken apart.
     pub fn is_taken_apart(self, slot: u32) -> bool {
         self.0.records.thread(slot).is_some_and(|thread| thread.ops.home.completions().is_none())
+    }
+
+    /// Memory objects can have so many frames more.
+    pub fn leave_shared(self, frames: u64) {
+        *self.0.shared_left.lock().unwrap() = frames;
+    }
+
+    /// Memory objects that there are.
+    pub fn objects_in_use(self) -> usize {
+        self.0.records.objects_in_use()
+    }
+
+    /// Frames that memory objects can still have.
+    pub fn shared_left(self) -> u64 {
+        *self.0.shared_left.lock().unwrap()
     }
 
     /// Processes that have not been taken apart.
@@ -336,6 +353,11 @@ impl kernel_process::Machine for Host {
         (handle, handle.interface())
     }
 
+    fn memory_object(facet: MemoryFacet) -> (HostObject, InterfaceTag) {
+        let object = HostObject::MemoryObject(facet);
+        (object, object.interface())
+    }
+
     fn records(self) -> &'static Records<Self> {
         &self.0.records
     }
@@ -355,6 +377,14 @@ impl kernel_process::Machine for Host {
     fn user_start(self, start: Start) -> Result<UserStart, BadStart> {
         let body = self.0.body(start.entry).ok_or(BadStart::Entry)?;
         Ok(UserStart { body, argument: start.argument })
+    }
+
+    fn new_shared(self) -> HostShared {
+        HostShared::limited(self.0.shared_left.clone())
+    }
+
+    fn free_frames(self) -> u64 {
+        *self.0.shared_left.lock().unwrap()
     }
 
     fn new_stack(self) -> Result<(), OutOfMemory> {

@@ -8,7 +8,8 @@ use kernel_ops::capability::Object;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::output::Sent;
-use kernel_process::{Machine, Thread, end, join};
+use kernel_ops::shared::MemoryFacet;
+use kernel_process::{Machine, Thread, end, join, shared};
 use schema_wire::Served;
 
 /// An object that the machine serves.
@@ -24,6 +25,10 @@ pub enum HostObject {
     ThreadControl,
     /// The address space of the process.
     VirtualMemory,
+    /// Makes memory objects.
+    FrameAllocator,
+    /// Memory that processes share.
+    MemoryObject(MemoryFacet),
     /// One thread of the process.
     ThreadHandle(ThreadKey),
 }
@@ -37,6 +42,8 @@ impl HostObject {
             Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
             Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
             Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
+            Self::FrameAllocator => schema::frame_allocator::INTERFACE_TAG,
+            Self::MemoryObject(_) => schema::memory_object::INTERFACE_TAG,
             Self::VirtualMemory => schema::virtual_memory::INTERFACE_TAG,
         }
     }
@@ -109,6 +116,15 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::virtual_memory::VirtualMemory(calling);
             schema::virtual_memory::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::FrameAllocator) => {
+            let mut server = served::frame_allocator::FrameAllocator(calling);
+            schema::frame_allocator::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::MemoryObject(of)) => {
+            let mut host = served::memory_object::Facet { calling, of };
+            let mut server = served::memory_object::MemoryObject(&mut host);
+            schema::memory_object::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadControl) => {
             let mut host = Control(calling);
             let mut server = served::thread_control::ThreadControl(&mut host);
@@ -130,8 +146,17 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
 
 /// A capability to one of these objects left a slot.
 pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
-    if let HostObject::ThreadHandle(thread) = object {
-        join::handle_released(m, thread);
+    match object {
+        HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
+        HostObject::MemoryObject(facet) => shared::released(m, facet),
+        _ => {}
+    }
+}
+
+/// There is one capability more to one of these objects.
+pub fn copied<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
+    if let HostObject::MemoryObject(facet) = object {
+        shared::copied(m, facet);
     }
 }
 
@@ -153,6 +178,10 @@ impl Objects for Host {
 
     fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
         released(self, object);
+    }
+
+    fn copied(self, object: HostObject) {
+        copied(self, object);
     }
 
     fn exit_thread(self, thread: &'static Thread<Self>, code: i64) -> ! {

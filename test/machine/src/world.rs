@@ -32,6 +32,9 @@ use std::sync::{Arc, Mutex};
 /// What a thread does in user mode.
 pub type Body = Arc<dyn Fn(User) + Send + Sync>;
 
+/// Records of memory objects there can be.
+const OBJECTS: u32 = 64;
+
 /// A machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -51,6 +54,8 @@ pub struct Config {
     pub defect: Option<Defect>,
     /// Bytes the console takes before it is told to take more.
     pub console_room: usize,
+    /// Frames that memory objects can have together.
+    pub shared_frames: u64,
     /// The allocation that fails, counted from 0 once the processes run.
     pub out_of_memory_at: Option<usize>,
 }
@@ -66,6 +71,7 @@ impl Default for Config {
             patience_ns: 1_000_000_000_000,
             defect: None,
             console_room: usize::MAX / 2,
+            shared_frames: 1 << 20,
             out_of_memory_at: None,
         }
     }
@@ -168,6 +174,8 @@ pub struct World {
     in_kernel: Vec<AtomicBool>,
     pub(crate) config: Config,
     /// Allocations so far; none is counted before the processes run.
+    /// Frames that memory objects can still have.
+    pub(crate) shared_left: Arc<Mutex<u64>>,
     allocations: AtomicUsize,
     has_begun: AtomicBool,
 }
@@ -246,9 +254,10 @@ impl World {
             in_kernel: (0..threads).map(|_| AtomicBool::new(false)).collect(),
             config,
             allocations: AtomicUsize::new(0),
+            shared_left: Arc::new(Mutex::new(config.shared_frames)),
             has_begun: AtomicBool::new(false),
         }));
-        assert!(world.records.set_rooms(room(threads), room(config.processes)));
+        assert!(world.records.set_rooms(room(threads), room(config.processes), room(OBJECTS)));
         world
     }
 
@@ -367,6 +376,7 @@ impl World {
         let lines = Line::ALL.map(|line| (line, process.ops.ledger.reading(line).used));
         assert!(self.records.vacate(process), "the account of {process:?} is not zero: {lines:?}");
         if self.live.fetch_sub(1, SeqCst) == 1 {
+            assert_eq!(self.records.objects_in_use(), 0, "memory objects outlive every process");
             self.is_over.store(true, SeqCst);
         }
     }

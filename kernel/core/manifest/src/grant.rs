@@ -3,8 +3,8 @@
 use abi_types::InterfaceTag;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, park_space, system_info, thread_control, thread_spawner, timer,
-    virtual_memory,
+    console, endpoint, frame_allocator, park_space, system_info, thread_control, thread_spawner,
+    timer, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -35,6 +35,8 @@ pub enum GrantKind<'m> {
     ParkSpace,
     /// The process's own address space.
     VirtualMemory,
+    /// Makes memory objects.
+    FrameAllocator,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -65,6 +67,7 @@ impl GrantKind<'_> {
             Self::ThreadControl => thread_control::INTERFACE_ID,
             Self::ParkSpace => park_space::INTERFACE_ID,
             Self::VirtualMemory => virtual_memory::INTERFACE_ID,
+            Self::FrameAllocator => frame_allocator::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -98,6 +101,7 @@ pub(crate) fn read<'m>(
         grant::ParkSpace(()) => GrantKind::ParkSpace,
         grant::Records(()) => GrantKind::Records,
         grant::VirtualMemory(()) => GrantKind::VirtualMemory,
+        grant::FrameAllocator(()) => GrantKind::FrameAllocator,
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

@@ -14,7 +14,7 @@ use abi_types::Status;
 use kernel_object as served;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::Objects;
-use kernel_process::{end, join};
+use kernel_process::{end, join, shared};
 use schema_wire::Served;
 
 impl Objects for Kernel {
@@ -49,12 +49,22 @@ impl Objects for Kernel {
             KernelObject::ThreadControl => schema::thread_control::INTERFACE.is_transferable,
             KernelObject::ThreadHandle(_) => schema::thread_handle::INTERFACE.is_transferable,
             KernelObject::VirtualMemory => schema::virtual_memory::INTERFACE.is_transferable,
+            KernelObject::FrameAllocator => schema::frame_allocator::INTERFACE.is_transferable,
+            KernelObject::MemoryObject(_) => schema::memory_object::INTERFACE.is_transferable,
         }
     }
 
     fn released(self, _: &'static ProcessPart<Self>, object: KernelObject) {
-        if let KernelObject::ThreadHandle(thread) = object {
-            join::handle_released(self, thread);
+        match object {
+            KernelObject::ThreadHandle(thread) => join::handle_released(self, thread),
+            KernelObject::MemoryObject(facet) => shared::released(self, facet),
+            _ => {}
+        }
+    }
+
+    fn copied(self, object: KernelObject) {
+        if let KernelObject::MemoryObject(facet) = object {
+            shared::copied(self, facet);
         }
     }
 
@@ -91,6 +101,15 @@ fn serve(
         KernelObject::VirtualMemory => {
             let mut server = served::virtual_memory::VirtualMemory(calling);
             schema::virtual_memory::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::FrameAllocator => {
+            let mut server = served::frame_allocator::FrameAllocator(calling);
+            schema::frame_allocator::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::MemoryObject(of) => {
+            let mut host = served::memory_object::Facet { calling, of };
+            let mut server = served::memory_object::MemoryObject(&mut host);
+            schema::memory_object::dispatch(&mut server, method, params, results)
         }
         KernelObject::ThreadSpawner => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);
