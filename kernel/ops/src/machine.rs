@@ -72,8 +72,9 @@ pub trait Space: Sync + 'static {
     fn protect(&self, range: PageRange, access: Access) -> Option<Self::Taken>;
 }
 
-/// Pages that are mapped, unmapped or protected in one step.
-pub const MAX_STEP_PAGES: u64 = 64;
+/// Pages that are mapped, unmapped or protected in one step. No more than a step of a change has (`kernel_process::memory`): room for
+/// so many frames is made, and moved, also for one.
+pub const MAX_STEP_PAGES: u64 = 16;
 
 /// What was taken out of a process's tables, or narrowed there, and other CPUs may still remember.
 pub trait Taken: Sized + Send + 'static {

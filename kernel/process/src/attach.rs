@@ -12,7 +12,7 @@ use kernel_ops::object::Calling;
 use kernel_ops::shared::{MemoryFacet, ObjectInfo};
 
 /// Pages that come in between two preemption points: none has to be made.
-const PAGES_IN: u64 = MAX_STEP_PAGES / 2;
+const PAGES_IN: u64 = MAX_STEP_PAGES;
 
 /// Maps pages of an object from number `first_page` on; the address of the first.
 pub fn map<M: Machine>(

@@ -289,8 +289,10 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
     pub(crate) fn indices(&self, range: PageRange) -> (usize, usize) {
         let all = self.all();
         let from = all.partition_point(|region| region.range.end() <= range.first());
-        let to = all.partition_point(|region| region.range.first() < range.end());
-        (from, to.max(from))
+        // One or two, as a rule: found faster one after the other than by halves.
+        let above = all.get(from..).unwrap_or_default().iter();
+        let inside = above.take_while(|region| region.range.first() < range.end()).count();
+        (from, from.saturating_add(inside))
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<Region> {
