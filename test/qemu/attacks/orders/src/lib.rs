@@ -56,11 +56,13 @@ pub enum Order {
     Queue,
     /// As `Compute`, in a sibling.
     ComputeInASibling,
+    /// Memory objects until slots or frames are used up, mapped, sent and released.
+    Objects,
 }
 
 impl Order {
     /// Every order, by number.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Compute,
         Self::Rings,
         Self::Cells,
@@ -86,6 +88,7 @@ impl Order {
         Self::Threads,
         Self::Queue,
         Self::ComputeInASibling,
+        Self::Objects,
     ];
 
     /// The order with that number.
