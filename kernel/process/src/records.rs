@@ -2,7 +2,7 @@
 //!
 //! They grow by a record whenever none is free, as far as memory and places go, and nothing is given back: a
 //! record is another thread's or process's in another generation, and stays a record where it is. So everything
-//! here is shared by plain references, and names are checked where they are used. Decided in ADR 251.
+//! here is shared by plain references, and names are checked where they are used. Decided in ADRs 251 and 302.
 
 use crate::process::Process;
 use crate::remains::{Changes, Remains};
