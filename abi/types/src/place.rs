@@ -4,24 +4,27 @@
 //! block's address, R8 the CapSet's address or 0, RSP the stack's top (16-byte aligned); all
 //! other registers and RFLAGS' status bits are zero, x87 and SSE are in their initial state.
 //!
-//! Decided in ADR 54.
+//! What every process has lies in two mebibytes, so that one page table leads to all of it.
+//!
+//! Decided in ADRs 54 and 320.
 
 /// First address past user memory.
 pub const USER_END: u64 = 0x0000_7fff_ffff_f000;
 /// The ring block of a process's initial thread, and the start of the ring arena.
-pub const RING_VADDR: u64 = 0x0000_7f00_0000_0000;
-/// Distance from one thread's ring block to the next in the arena.
-pub const RING_STRIDE: u64 = 1 << 20;
+pub const RING_VADDR: u64 = CAPSET_VADDR + 0x10_0000;
+/// What the largest ring block takes of the arena; where each lies is for
+/// [`RingBlock::address`](crate::RingBlock::address) to say.
+pub const RING_ROOM: u64 = 1 << 20;
 /// The read-only page that names the bootstrap capabilities.
-pub const CAPSET_VADDR: u64 = 0x0000_7e00_0000_0000;
+pub const CAPSET_VADDR: u64 = 0x0000_7f00_0000_0000;
 /// Top of the stack of a process's initial thread; the page below the stack is never mapped.
-pub const STACK_TOP: u64 = 0x0000_7d00_0000_0000;
+pub const STACK_TOP: u64 = CAPSET_VADDR + 0x8_0000;
 /// Pages of that stack.
 pub const STACK_PAGES: u64 = 64;
 /// The thread-local data of a process's initial thread.
-pub const TLS_VADDR: u64 = 0x0000_7c00_0000_0000;
+pub const TLS_VADDR: u64 = 0x0000_7f02_0000_0000;
 /// The read-only page that turns a counter into nanoseconds.
-pub const TIME_VADDR: u64 = 0x0000_7e00_0001_0000;
+pub const TIME_VADDR: u64 = CAPSET_VADDR + 0x1_0000;
 /// The read-only page with a counter of 64 bits at [`COUNTER_OFFSET`], the HPET's registers; mapped where
 /// the time page asks for it.
 pub const COUNTER_VADDR: u64 = TIME_VADDR - 0x1000;

@@ -20,6 +20,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::limits::MAX_SQ_ENTRIES;
+use crate::place::{RING_ROOM, RING_VADDR};
 use crate::{Cqe, Sqe};
 
 /// Bytes of an inline slot: a message up to this size needs no buffer.
@@ -170,8 +171,22 @@ impl RingBlock {
     pub const fn size(self) -> usize {
         self.cq_inline() + self.cq_entries() as usize * INLINE_BYTES
     }
+
+    /// Address of a ring block in the arena of a process whose threads have blocks of this size, by its number.
+    /// Blocks are as close as whole pages let them be, with a page between two that is never mapped.
+    #[inline]
+    pub const fn address(self, number: u32) -> u64 {
+        let pages = (self.size() as u64).div_ceil(PAGE_BYTES) + 1;
+        RING_VADDR + number as u64 * pages * PAGE_BYTES
+    }
 }
 
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+
+static_assertions::const_assert!(
+    RingBlock { sq_entries: MAX_SQ_ENTRIES }.address(1) <= RING_VADDR + RING_ROOM
+);
 static_assertions::assert_eq_size!(RingProducerLine, [u8; 64]);
 static_assertions::assert_eq_size!(RingConsumerLine, [u8; 64]);
 static_assertions::const_assert!(RingBlock::PRODUCER_LINE + 64 == RingBlock::CONSUMER_LINE);

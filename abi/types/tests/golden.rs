@@ -89,6 +89,10 @@ fn the_default_ring_is_laid_out_like_this() {
     assert_eq!((block.cqe(0), block.cqe(127), block.cqe(128)), (4352, 4352 + 127 * 32, 4352));
     assert_eq!((block.sqe_inline(0), block.cqe_inline(0)), (8448, 16640));
     assert_eq!(block.size(), 33024);
+    assert_eq!(
+        [0, 1, 15].map(|number| block.address(number)),
+        [0x7f00_0010_0000, 0x7f00_0010_a000, 0x7f00_0019_6000]
+    );
 }
 
 #[test]

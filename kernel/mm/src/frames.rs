@@ -190,21 +190,11 @@ pub fn allocate(order: Order) -> Result<OwnedFrames, OutOfMemory> {
 /// # Safety
 /// Each was leaked from an `OwnedFrames`, by itself or as part of a larger block, and nothing uses it any more.
 pub(crate) unsafe fn release_run(first: Frame, count: u64) {
-    let mut lock = FRAMES.lock();
-    let Some(frames) = lock.as_mut() else { return };
-    let (mut at, mut left) = (first, count);
-    while left > 0 {
-        // The largest block that begins here and ends within the run.
-        let aligned = at.number().trailing_zeros();
-        let order = aligned.min(left.ilog2()).min(Order::MAX.frames().ilog2()) as u8;
-        let Some(order) = Order::new(order) else { return };
-        let released = frames.release(at, order);
+    if count > 0
+        && let Some(frames) = FRAMES.lock().as_mut()
+    {
+        let released = frames.release_run(first, count);
         debug_assert!(released.is_ok(), "a frame of a run was free: {released:?}");
-        left -= order.frames();
-        match at.checked_add(order.frames()) {
-            Some(next) => at = next,
-            None => return,
-        }
     }
 }
 

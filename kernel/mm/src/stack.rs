@@ -3,18 +3,21 @@
 //! A stack that overflows runs into its guard; the page fault cannot be pushed there, so it becomes
 //! a double fault on a stack of its own, and is reported.
 
-use crate::frames::{self, Run};
+use crate::frames::{self, OwnedFrames, Run};
 use crate::{OutOfMemory, tables};
 use alloc::boxed::Box;
 use core_address::{PAGE_SIZE, VirtAddr};
 use core_frames::Order;
 use core_paging::layout::STACKS;
 use core_paging::{Access, Rights};
-use kernel_arch::cpu;
+use kernel_arch::{cpu, paging};
 use smp_lock::{LockClass, TicketLock};
 
-/// Pages of a kernel stack (128 KiB): room for checked builds, whose frames are large.
-pub const STACK_PAGES: u64 = 32;
+/// Pages of a thread's kernel stack: in checked images, whose frames are large, 128 KiB; in others at least twice
+/// what was seen used ([`most_used`]): an image that measures fails if it sees more than half.
+pub const STACK_PAGES: u64 = if cfg!(checked) { 32 } else { 8 };
+/// Pages of a CPU's stack: it boots on it, or is idle.
+pub const CPU_STACK_PAGES: u64 = 32;
 /// Pages of a stack for #DF, NMI, #MC and #DB: a report formats and demangles on it.
 pub const INTERRUPT_STACK_PAGES: u64 = 8;
 
@@ -62,6 +65,51 @@ fn release_slot(slot: usize) {
     }
 }
 
+/// Frames for a stack; zeros in images that measure, so that what was used can be told.
+fn allocate(order: Order) -> Result<OwnedFrames, OutOfMemory> {
+    let mut block = frames::allocate(order)?;
+    if cfg!(measure) {
+        block.zero();
+    }
+    Ok(block)
+}
+
+/// How many bytes of a thread's stack were used at most, over all there have been; for the end of an image
+/// that measures.
+pub fn most_used() -> u64 {
+    let taken = TAKEN.lock();
+    let is_taken =
+        |slot: &usize| taken.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1);
+    (0..SLOTS).filter(is_taken).filter_map(used).max().unwrap_or(0)
+}
+
+/// How many bytes of the stack in that slot were used, if it is a thread's or an exception's: those that CPUs
+/// run on are larger.
+fn used(slot: usize) -> Option<u64> {
+    let top = top_of(slot);
+    let frame_below =
+        |pages: u64| Some(tables::translate(VirtAddr::new(top - pages * PAGE_SIZE)?)?.phys);
+    if frame_below(STACK_PAGES).is_none() || frame_below(STACK_PAGES + 1).is_some() {
+        return None;
+    }
+    let lowest_word = |pages: u64| {
+        let words = paging::direct(frame_below(pages)?).cast::<u64>();
+        // SAFETY: a page of a mapped stack, in the direct map; no CPU but this one runs at the end of the system, and
+        // what it writes below its own frames does not matter.
+        let at = (0..WORDS).find(|word| unsafe { words.add(*word).read_volatile() } != 0)?;
+        Some(pages * PAGE_SIZE - at as u64 * 8)
+    };
+    (1..=STACK_PAGES).rev().find_map(lowest_word)
+}
+
+/// Words of a page.
+const WORDS: usize = PAGE_SIZE as usize / 8;
+
+/// The address after the last byte of the stack in a slot.
+fn top_of(slot: usize) -> u64 {
+    STACKS.start + (slot as u64 + 1) * SLOT_PAGES * PAGE_SIZE
+}
+
 impl KernelStack {
     /// A stack for a thread, one that another has left if there is one.
     pub fn for_thread() -> Result<KernelStack, OutOfMemory> {
@@ -102,7 +150,7 @@ impl KernelStack {
     /// Maps all pages at once, if there is a block of so many frames: a tenth of the work.
     fn add_block(&mut self, pages: u64) -> bool {
         let Some(order) = Order::for_frames(pages) else { return false };
-        let Ok(block) = frames::allocate(order) else { return false };
+        let Ok(block) = allocate(order) else { return false };
         let Some(virt) = VirtAddr::new(self.top() - pages * PAGE_SIZE) else { return false };
         if block.count() != pages {
             return false;
@@ -122,7 +170,7 @@ impl KernelStack {
 
     /// Maps one more page below those there are.
     fn add_page(&mut self) -> Result<(), OutOfMemory> {
-        let block = frames::allocate(Order::FRAME)?;
+        let block = allocate(Order::FRAME)?;
         let virt = VirtAddr::new(self.top() - (self.pages + 1) * PAGE_SIZE).ok_or(OutOfMemory)?;
         // SAFETY: the address lies in this stack's slot; the frame is ours.
         unsafe { tables::map_kernel(virt, block.frame(), 1, Rights::kernel(Access::Write)) }
@@ -134,7 +182,7 @@ impl KernelStack {
 
     /// The address after its last byte; where a stack pointer starts.
     pub fn top(&self) -> u64 {
-        STACKS.start + (self.slot as u64 + 1) * SLOT_PAGES * PAGE_SIZE
+        top_of(self.slot)
     }
 
     /// The lowest mapped byte.

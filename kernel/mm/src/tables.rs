@@ -10,7 +10,6 @@ use crate::OutOfMemory;
 use crate::frames::{self, OwnedFrames};
 use crate::image::{self, Image};
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
 use core_address::{Frame, FrameRange, PAGE_SIZE, PhysAddr, VirtAddr};
 use core_frames::Order;
 use core_paging::entry::Meaning;
@@ -71,27 +70,15 @@ pub struct BuildReport {
 /// Page tables in memory, with frames from the allocator.
 pub(crate) struct Store;
 
-impl Store {
-    /// The first entry that is not zero, of those from `from` to `end` of a table of ours.
-    pub(crate) fn next_used(&self, table: Frame, from: usize, end: usize) -> Option<usize> {
-        let entries = paging::direct(table.start()).cast::<AtomicU64>();
-        // SAFETY: a table is a frame of 512 words in the direct map, reached by atomics only.
-        let entries = unsafe { core::slice::from_raw_parts(entries, 512) };
-        let rest = entries.get(from..end)?;
-        let is_used = |entry: &AtomicU64| entry.load(Ordering::Relaxed) != 0;
-        // Most tables have few entries: eight at a time are looked at in the time of two or three.
-        let (eights, last) = rest.as_chunks::<8>();
-        let used = |eight: &[AtomicU64; 8]| {
-            eight.iter().fold(0, |all, entry| all | entry.load(Ordering::Relaxed)) != 0
-        };
-        match eights.iter().position(used) {
-            Some(at) => {
-                let eight = eights.get(at)?;
-                eight.iter().position(is_used).map(|within| from + at * 8 + within)
-            }
-            None => last.iter().position(is_used).map(|at| from + eights.len() * 8 + at),
-        }
-    }
+/// Entries of a table, to be looked at.
+#[inline]
+fn entries<'t>(table: Frame, from: usize, end: usize) -> &'t [u64] {
+    let entries = paging::direct(table.start()).cast::<u64>();
+    // SAFETY: a table is a frame of 512 words in the direct map. Nobody else in the kernel writes to it now: who
+    // is here has the lock of its space, or the only way to it. Where a CPU walks it, accessed and dirty bits
+    // may come into entries that are in use anyway.
+    let entries = unsafe { core::slice::from_raw_parts(entries, 512) };
+    entries.get(from..end).unwrap_or(&[])
 }
 
 impl TableStore for Store {
@@ -114,8 +101,22 @@ impl TableStore for Store {
         // may have cached that the entry above led here; callers of unmap flush before reuse.
         drop(unsafe { OwnedFrames::from_leaked(table, Order::FRAME) });
     }
-    fn is_unused(&self, table: Frame) -> bool {
-        self.next_used(table, 0, 512).is_none()
+    fn next_used(&self, table: Frame, from: usize, end: usize) -> Option<usize> {
+        let rest = entries(table, from, end);
+        let is_used = |entry: &u64| *entry != 0;
+        // Most tables have few entries: sixteen at a time are looked at in the time of five or six.
+        let (groups, last) = rest.as_chunks::<16>();
+        let used = |group: &[u64; 16]| group.iter().fold(0, |all, entry| all | entry) != 0;
+        match groups.iter().position(used) {
+            Some(at) => {
+                let group = groups.get(at)?;
+                group.iter().position(is_used).map(|within| from + at * 16 + within)
+            }
+            None => last.iter().position(is_used).map(|at| from + groups.len() * 16 + at),
+        }
+    }
+    fn own_run(&self, table: Frame, from: usize, end: usize, first: Frame) -> usize {
+        Entry::own_run(entries(table, from, end), first)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::InterfaceTag;
-use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
+use abi_types::place::CAPSET_VADDR;
 use alloc::vec::Vec;
 use core_elf::Guards;
 use core_endpoint::{EndpointKey, Limits};
@@ -277,11 +277,6 @@ impl<M: Objects> Process<M> {
     /// Says that it has a CapSet.
     pub fn has_capset(&self) {
         self.capset.store(CAPSET_VADDR, Ordering::Relaxed);
-    }
-
-    /// Where a place of the ring arena is.
-    pub const fn ring_address(number: u32) -> u64 {
-        RING_VADDR + number as u64 * RING_STRIDE
     }
 
     /// Makes room for one more thread, whose kernel stack has so many pages: its record and its stack are

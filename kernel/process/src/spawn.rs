@@ -23,6 +23,8 @@ use smp_rq::lock_home_by;
 struct Parts<M: Machine> {
     stack: Stack<M>,
     ring: SpareRing<M>,
+    /// Where user code finds the ring.
+    address: u64,
     /// How much one call may carry.
     limit: u32,
 }
@@ -32,42 +34,42 @@ impl<M: Machine> Parts<M> {
         let stack = m.new_stack().map_err(|OutOfMemory| SpawnError::StackMemory)?;
         preemption_point(m);
         // The stack is given back in a section of its own.
-        let (ring, limit) = take_ring(m, process).inspect_err(|_| preemption_point(m))?;
+        let (entries, limit) = {
+            let profile = &process.members.lock().profile;
+            (profile.ring_entries, profile.ring_scratch_limit_bytes)
+        };
+        let block = RingBlock::new(entries).ok_or(SpawnError::Memory)?;
+        let ring = take_ring(m, process, block).inspect_err(|_| preemption_point(m))?;
         preemption_point(m);
-        Ok(Self { stack, ring, limit })
+        let address = block.address(ring.number);
+        Ok(Self { stack, ring, address, limit })
     }
 }
 
-/// A ring for a new thread, and how much one call may carry.
+/// A ring for a new thread.
 fn take_ring<M: Machine>(
     m: M,
     process: &'static Process<M>,
-) -> Result<(SpareRing<M>, u32), NoMemory> {
-    let (entries, limit) = {
-        let profile = &process.members.lock().profile;
-        (profile.ring_entries, profile.ring_scratch_limit_bytes)
-    };
-    let ring = match process.take_ring_place()? {
-        RingPlace::Used(ring) => ring,
+    block: RingBlock,
+) -> Result<SpareRing<M>, NoMemory> {
+    match process.take_ring_place()? {
+        RingPlace::Used(ring) => Ok(ring),
         RingPlace::New(number) => {
-            let made = new_ring(m, process, number, entries);
-            made.inspect_err(|_| process.untake_ring_place(number))?
+            let made = new_ring(m, process, number, block);
+            made.inspect_err(|_| process.untake_ring_place(number))
         }
-    };
-    Ok((ring, limit))
+    }
 }
 
 fn new_ring<M: Machine>(
     m: M,
     process: &'static Process<M>,
     number: u32,
-    entries: u32,
+    block: RingBlock,
 ) -> Result<SpareRing<M>, NoMemory> {
-    let block = RingBlock::new(entries).ok_or(NoMemory::Machine)?;
     let cells = Pending::new(&process.ops.ledger, block.cq_entries(), || preemption_point(m))?;
     preemption_point(m);
-    let address = Process::<M>::ring_address(number);
-    let memory = m.new_ring(&process.ops.space, address, block)?;
+    let memory = m.new_ring(&process.ops.space, block.address(number), block)?;
     Ok(SpareRing { number, memory, cells })
 }
 
@@ -166,7 +168,7 @@ fn prepare<M: Machine>(
     let place = Place {
         thread: thread.slot(),
         process: process.slot(),
-        ring: Process::<M>::ring_address(number),
+        ring: parts.address,
         capset: process.capset_address(),
     };
     thread.begin(process.slot(), number);

@@ -10,6 +10,7 @@ use crate::{fatal, section};
 use abi_report::Exit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel_arch::{log, println, stop};
+use kernel_mm::stack;
 use kernel_process::drain;
 use smp_lock::LockClass;
 use spin::Once;
@@ -118,8 +119,22 @@ fn end_system(code: i64) -> ! {
         println!("The drain has had {} us of CPU time.", drain.ran_ns() / 1_000);
     }
     print_locks();
+    let code = if has_room_on_stacks() { code } else { STACKS_TOO_SMALL };
     println!("The system has ended with {code}.");
     fatal::leave(if code == 0 { Exit::Pass } else { Exit::Fail })
+}
+
+/// What an image that measures ends with if kernel stacks are too small.
+const STACKS_TOO_SMALL: i64 = -1;
+
+/// Whether kernel stacks are at least twice as large as was used of any, in images that measure it.
+fn has_room_on_stacks() -> bool {
+    if !cfg!(measure) {
+        return true;
+    }
+    let (used, size) = (stack::most_used(), stack::STACK_PAGES * 4096);
+    println!("Kernel stacks: at most {used} of {size} bytes were used.");
+    used * 2 <= size
 }
 
 /// The locks that were taken, class by class, in images that count them for people.

@@ -76,7 +76,11 @@ pub fn off() -> StillOn {
         if let Some((command, value)) = enable.filter(|_| port::read_u16(pm1a) & SCI_ENABLE == 0) {
             port::write_u8(command, value);
             // It may never: then the write below is tried all the same.
-            let _ = (0..ENABLE_LOOKS).find(|_| port::read_u16(pm1a) & SCI_ENABLE != 0);
+            for _ in 0..ENABLE_LOOKS {
+                if port::read_u16(pm1a) & SCI_ENABLE != 0 {
+                    break;
+                }
+            }
         }
         port::write_u16(pm1a, PowerOff::control(port::read_u16(pm1a), types.first));
         if let Some(pm1b) = pm1b {

@@ -86,7 +86,7 @@ fn model(file: &[u8]) -> Option<Memory> {
         let modulus = align.max(4096);
         (vaddr % modulus == offset % modulus).then_some(())?;
         [PF_R, PF_R | PF_W, PF_R | PF_X].contains(&flags).then_some(())?;
-        (vaddr >= 0x1_0000 && vaddr + memsz <= 0x7e00_0000_0000).then_some(())?;
+        (vaddr >= 0x1_0000 && vaddr + memsz <= 0x7f00_0000_0000).then_some(())?;
         (vaddr >= before).then_some(())?;
         loads += 1;
         before = vaddr;
@@ -252,7 +252,7 @@ fn every_field_with_every_extreme() {
         0x20_0000,
         0x20_1480,
         0x20_4000,
-        0x7e00_0000_0000,
+        0x7f00_0000_0000,
         0x7fff_ffff_f000,
         1 << 63,
         u64::MAX - 4095,

@@ -157,7 +157,7 @@ fn places() {
     assert_eq!(at(abi_types::place::TIME_VADDR + 0x600), Error::Reserved { header });
     assert_eq!(at(abi_types::place::RING_VADDR + 0x600), Error::Reserved { header });
     assert_eq!(
-        at(abi_types::place::RING_VADDR + 7 * abi_types::place::RING_STRIDE + 0x600),
+        at(abi_types::place::RING_VADDR + 7 * abi_types::place::RING_ROOM + 0x600),
         Error::Reserved { header }
     );
     let first = |vaddr| refusal(|f| f.entries[0].p_vaddr = vaddr);

@@ -230,6 +230,26 @@ impl Entry {
         Meaning::Page(frame, Rights { access, caching, user, shared })
     }
 
+    /// The frame of a 4 KiB page that belongs to the space it is mapped in, and to nobody else.
+    #[inline]
+    pub fn own_page(self) -> Option<Frame> {
+        let is_own = self.0 & (PRESENT | SHARED) == PRESENT;
+        if is_own { Frame::new((self.0 & ADDRESS) / core_address::PAGE_SIZE) } else { None }
+    }
+
+    /// How many of these entries of a lowest table map pages of their space's own onto `first` and the frames after
+    /// it, before one that does not.
+    #[inline]
+    pub fn own_run(entries: &[u64], first: Frame) -> usize {
+        let mut expected = first.start().as_u64() | PRESENT;
+        let is_next = |entry: &&u64| {
+            let is_next = (**entry ^ expected) & (ADDRESS | PRESENT | SHARED) == 0;
+            expected += core_address::PAGE_SIZE;
+            is_next
+        };
+        entries.iter().take_while(is_next).count()
+    }
+
     /// Whether the hardware would let a page be written and executed: never true for entries made here.
     pub const fn is_writable_and_executable(self) -> bool {
         self.0 & (PRESENT | WRITABLE) == PRESENT | WRITABLE && self.0 & NO_EXECUTE == 0
@@ -259,6 +279,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_run_is_of_pages_of_the_spaces_own() {
+        let frame = |number| Frame::new(number).unwrap();
+        let rights = Rights::user(Access::Write);
+        let page = |number| Entry::page(frame(number), PageSize::Small, rights).0;
+        let shared = Entry::page(frame(9), PageSize::Small, Rights { shared: true, ..rights });
+        assert_eq!(shared.own_page(), None);
+        assert_eq!(Entry::EMPTY.own_page(), None);
+        assert_eq!(Entry(page(7)).own_page(), Some(frame(7)));
+        let dirty = 1 << 6;
+        assert_eq!(Entry::own_run(&[page(7), page(8) | dirty, shared.0, page(10)], frame(7)), 2);
+        assert_eq!(Entry::own_run(&[page(7), page(9)], frame(7)), 1);
+        assert_eq!(Entry::own_run(&[page(7), 0, page(9)], frame(7)), 1);
+        assert_eq!(Entry::own_run(&[page(8)], frame(7)), 0);
+        assert_eq!(Entry::own_run(&[], frame(7)), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!
 //! * [`entry`]: rights and their encoding in a page-table entry.
 //! * [`tree`]: map, unmap, protect and translate over four levels.
+//! * [`teardown`]: a tree that is no longer used is freed, step by step.
 //! * [`plan`]: which physical ranges the direct map holds, and with which rights.
 //! * [`layout`]: where the kernel's windows lie in the upper half.
 #![no_std]
@@ -13,6 +14,7 @@
 pub mod entry;
 pub mod layout;
 pub mod plan;
+pub mod teardown;
 pub mod tree;
 
 pub use entry::{Access, Caching, Entry, Level, PageSize, Rights};

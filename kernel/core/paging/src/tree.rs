@@ -20,9 +20,22 @@ pub trait TableStore {
     fn new_table(&mut self) -> Option<Frame>;
     /// Takes back a table that nothing refers to.
     fn free_table(&mut self, table: Frame);
+    /// The first entry of a table that is in use, of those from `from` to `end`.
+    fn next_used(&self, table: Frame, from: usize, end: usize) -> Option<usize> {
+        (from..end).find(|index| self.read(table, *index) != Entry::EMPTY)
+    }
+    /// Entries of a lowest table from `from` on, up to `end`, that map pages of the space's own onto `first` and the
+    /// frames after it.
+    fn own_run(&self, table: Frame, from: usize, end: usize, first: Frame) -> usize {
+        let is_next = |(index, number): &(usize, u64)| match self.read(table, *index).own_page() {
+            Some(frame) => frame.number() == *number,
+            None => false,
+        };
+        (from..end).zip(first.number()..).take_while(is_next).count()
+    }
     /// Whether no entry of a table is in use.
     fn is_unused(&self, table: Frame) -> bool {
-        (0..512).all(|index| self.read(table, index) == Entry::EMPTY)
+        self.next_used(table, 0, 512).is_none()
     }
 }
 

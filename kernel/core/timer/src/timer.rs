@@ -95,6 +95,13 @@ impl Timer {
         }
     }
 
+    /// What names the queue it is armed in; zero for none.
+    #[inline]
+    pub fn queue_name(&self) -> u64 {
+        // Acquire, as in `queue`.
+        self.queue.load(Acquire)
+    }
+
     #[inline]
     pub(crate) fn is_in(&self, queue: u64) -> bool {
         self.queue.load(Relaxed) == queue

@@ -1,6 +1,6 @@
 //! Pages that user code may dispose of.
 
-use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR, TIME_VADDR, USER_END};
+use abi_types::place::{CAPSET_VADDR, RING_ROOM, RING_VADDR, TIME_VADDR, USER_END};
 use core_address::PAGE_SIZE;
 
 /// Threads a process can have at most, each with a ring block in the arena.
@@ -25,7 +25,7 @@ pub const AREAS: [Area; 2] = [
     Area { first: CAPSET_VADDR / PAGE_SIZE, end: TIME_VADDR / PAGE_SIZE + 1 },
     Area {
         first: RING_VADDR / PAGE_SIZE,
-        end: (RING_VADDR + MOST_THREADS * RING_STRIDE) / PAGE_SIZE,
+        end: (RING_VADDR + MOST_THREADS * RING_ROOM) / PAGE_SIZE,
     },
 ];
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_kernels_areas_are_refused_to_the_page() {
-        for address in [CAPSET_VADDR, TIME_VADDR, RING_VADDR, RING_VADDR + 4095 * RING_STRIDE] {
+        for address in [CAPSET_VADDR, TIME_VADDR, RING_VADDR, RING_VADDR + 4095 * RING_ROOM] {
             assert_eq!(PageRange::new(address, 1), Err(RangeError::Kernel), "{address:#x}");
         }
         for area in AREAS {

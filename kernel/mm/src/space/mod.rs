@@ -26,7 +26,7 @@ pub use detached::{Detached, MAX_PAGES};
 pub use enter::NewPages;
 pub use pinned::{Pinned, PinnedBlock, PinnedRing, Pinning};
 
-use crate::frames::Run;
+use crate::frames;
 use crate::shared::SharedFrames;
 use crate::tables::{self, Store};
 use crate::{OutOfMemory, time_page};
@@ -34,14 +34,12 @@ use abi_types::place::USER_END;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, VirtAddr};
 use core_ledger::{Charge, ChargeError, Frames, Ledger};
-use core_paging::entry::Meaning;
-use core_paging::{Access, Caching, Entry, Level, MapError, Rights, TableStore, UnmapError};
+pub use core_paging::teardown::Freed;
+use core_paging::teardown::{COST_OF_A_RUN, Teardown};
+use core_paging::{Access, Caching, MapError, Rights, UnmapError};
 use core_vm::PageRange;
 use kernel_arch::paging::Space;
 use smp_lock::{LockClass, TicketLock};
-
-/// Root entries of the lower half; those above are the kernel's.
-const LOWER_ENTRIES: usize = 256;
 
 /// An address space, or room for one.
 #[derive(Debug)]
@@ -149,17 +147,6 @@ pub enum StillInUse {
     Pins(u32),
     /// There is none.
     Absent,
-}
-
-/// What taking a space apart gave back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Freed {
-    /// Pages.
-    pub pages: u64,
-    /// Tables, the root among them.
-    pub tables: u64,
-    /// Whether nothing is left.
-    pub is_done: bool,
 }
 
 impl AddressSpace {
@@ -276,27 +263,25 @@ impl AddressSpace {
             // SAFETY: the root is freed below, and only then.
             unsafe { self.machine.close() }.map_err(StillInUse::Contexts)?;
             if let Root::InUse(InUse { paid, .. }) = core::mem::replace(&mut *lock, Root::Absent) {
-                *lock = Root::Closing(Closing { root, paid, next: [0; LEVELS] });
+                *lock = Root::Closing(Closing { root, paid, teardown: Teardown::new() });
             }
         }
-        let Root::Closing(Closing { root, paid, next }) = &mut *lock else {
+        let Root::Closing(Closing { root, paid, teardown }) = &mut *lock else {
             return Err(StillInUse::Absent);
         };
-        let mut freed = Freed::default();
-        let mut run = Run::default();
-        let mut budget = max_frames.max(1).saturating_mul(COST_OF_A_RUN);
-        let is_done = free_below(*root, Level::L4, next, &mut freed, &mut run, &mut budget);
-        // SAFETY: each was leaked to the space when it was mapped; no CPU uses the tables that led to it, and its
-        // entry was emptied (`free_below`).
-        unsafe { run.free() };
+        let budget = max_frames.max(1).saturating_mul(COST_OF_A_RUN);
+        let freed = teardown.step(&Store, *root, budget, |first, count| {
+            // SAFETY: each was leaked to the space when it was mapped, or by `new_table`; no CPU uses the tables
+            // that led to it, and nothing reads its entry again (`Teardown`).
+            unsafe { frames::release_run(first, count) };
+        });
         // What was freed just now.
         let given_back = paid.split((freed.pages + freed.tables) as u32);
         debug_assert!(given_back.is_some(), "more frames were freed than were paid for");
         drop(given_back);
-        if is_done {
+        if freed.is_done {
             debug_assert!(paid.count() == 0, "{} frames are lost", paid.count());
             *lock = Root::Absent;
-            freed.is_done = true;
         }
         Ok(freed)
     }
@@ -308,78 +293,12 @@ impl Default for AddressSpace {
     }
 }
 
-// What the parts of a step cost, each in fractions of what freeing a frame by itself does.
-/// A frame that does not follow the one before.
-const COST_OF_A_RUN: u64 = 8;
-/// A frame that does: its entry is emptied.
-const COST_IN_A_RUN: u64 = 2;
-/// Entries of tables that are looked at for one of these.
-const ENTRIES_PER_COST: usize = 4;
-
-/// Levels of tables.
-const LEVELS: usize = 4;
-
 /// A space that is being taken apart.
 #[derive(Debug)]
 struct Closing {
     root: Frame,
     /// Pays for what is left.
     paid: Charge<'static, Frames>,
-    /// The next entry to be looked at, in the table of each level that is being freed.
-    next: [usize; LEVELS],
-}
-
-/// Frees a table with everything below it, but for the kernel's half of a root; `false` if the budget
-/// ended before. No CPU uses the tables, so entries can be emptied in any order.
-fn free_below(
-    table: Frame,
-    level: Level,
-    next: &mut [usize; LEVELS],
-    freed: &mut Freed,
-    run: &mut Run,
-    budget: &mut u64,
-) -> bool {
-    let entries = if level == Level::L4 { LOWER_ENTRIES } else { 512 };
-    let at = level as usize;
-    loop {
-        // Before each look, which may go over a whole table; the next step begins where the last one ended.
-        if *budget == 0 {
-            return false;
-        }
-        let from = next.get(at).copied().unwrap_or(0);
-        let found = Store.next_used(table, from, entries);
-        let seen = found.unwrap_or(entries).saturating_sub(from);
-        *budget = budget.saturating_sub((seen / ENTRIES_PER_COST) as u64);
-        let Some(index) = found else { break };
-        if let Some(next) = next.get_mut(at) {
-            *next = index;
-        }
-        if *budget == 0 {
-            return false;
-        }
-        let meaning = Store.read(table, index).meaning(level);
-        match (meaning, level.below()) {
-            (Meaning::Table(lower), Some(below)) => {
-                if !free_below(lower, below, next, freed, run, budget) {
-                    return false;
-                }
-            }
-            (Meaning::Page(frame, rights), _) if !rights.shared => {
-                freed.pages += 1;
-                // SAFETY: as in `destroy`; the entries of those before it are empty.
-                let follows = unsafe { run.add(frame) };
-                *budget =
-                    budget.saturating_sub(if follows { COST_IN_A_RUN } else { COST_OF_A_RUN });
-            }
-            _ => {}
-        }
-        Store.write(table, index, Entry::EMPTY);
-    }
-    if let Some(next) = next.get_mut(at) {
-        *next = 0;
-    }
-    *budget = budget.saturating_sub(COST_OF_A_RUN);
-    freed.tables += 1;
-    Store.free_table(table);
-    true
+    /// How far it has got.
+    teardown: Teardown,
 }

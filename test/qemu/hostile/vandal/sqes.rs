@@ -1,7 +1,7 @@
 //! SQEs that are almost right, or none at all.
 
 use super::is_reckless;
-use abi_types::place::{RING_STRIDE, RING_VADDR, STACK_TOP};
+use abi_types::place::{RING_ROOM, RING_VADDR, STACK_TOP};
 use abi_types::{CapSlot, InterfaceTag, Opcode, Sqe};
 use capos_rt::Env;
 use core::sync::atomic::AtomicU64;
@@ -97,7 +97,7 @@ pub fn source(random: &mut Random) -> u64 {
 pub fn destination(random: &mut Random) -> u64 {
     if !is_reckless() {
         let to = source(random);
-        let is_ring = (RING_VADDR..RING_VADDR + RING_STRIDE).contains(&to);
+        let is_ring = (RING_VADDR..RING_VADDR + RING_ROOM).contains(&to);
         return if is_ring { to ^ 1 << 63 } else { to };
     }
     match random.below(16) {
@@ -112,7 +112,7 @@ pub fn anywhere(random: &mut Random) -> u64 {
     match random.below(4) {
         0 => statics.wrapping_add(random.below(1 << 19)).wrapping_sub(1 << 18),
         1 => STACK_TOP - 1 - random.below(4096),
-        _ => RING_VADDR + random.below(4) * RING_STRIDE + random.below(1 << 15),
+        _ => RING_VADDR + random.below(5 << 15),
     }
 }
 

@@ -1,14 +1,14 @@
 //! What each thread has for itself: FS base, vector registers, entry registers.
 
 use crate::SIBLINGS;
-use abi_types::place::{CAPSET_VADDR, RING_STRIDE, RING_VADDR};
-use abi_types::{CapSlot, ExceptionKind};
+use abi_types::place::CAPSET_VADDR;
+use abi_types::{CapSlot, ExceptionKind, RingBlock};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use schema::thread_control;
 use test_bare::program::{Program, is_exception};
 use test_bare::raw::{Child, Run};
 use test_bare::{tls, vectors};
-use test_kit::{Outcome, T, check, check_eq, require_ok};
+use test_kit::{Outcome, T, check, check_eq, require_ok, require_some};
 
 type Test<'a> = T<'a, Program>;
 
@@ -30,7 +30,10 @@ pub fn entry_registers(t: &mut Test<'_>) -> Outcome {
     check_eq!(t, rdi, SIBLINGS[0].start_address());
     check!(t, rsi != u64::from(t.env.env.tid.0), "the child has its parent's number");
     check_eq!(t, rdx, u64::from(t.env.env.pid.0));
-    check!(t, rcx > RING_VADDR && (rcx - RING_VADDR).is_multiple_of(RING_STRIDE), "{rcx:#x}");
+    let entries = t.env.io().with_ring(|ring| ring.sq_entries());
+    let block = require_some!(t, RingBlock::new(entries));
+    let is_ring = |number| rcx == block.address(number);
+    check!(t, (1..16).any(is_ring), "{rcx:#x} is no place of a ring of {block:?}");
     check_eq!(t, found.high[0], CAPSET_VADDR);
     check_eq!(t, rsp, SIBLINGS[0].stack_top());
     check_eq!(t, [rax, rbx, rbp], [0; 3]);

@@ -1,17 +1,18 @@
 //! Physical frame allocator core: a binary buddy over bitmaps the caller lends.
 //!
 //! It decides which frames are handed out; it never touches the memory they name. One bitmap
-//! per block size says which blocks are free, one more says which frames it manages at all, so
-//! that a wrong release (never managed, already free, misaligned) is refused and changes nothing.
+//! per block size says which blocks are free, one says which frames it manages at all and one which of them are
+//! handed out, so that a wrong release (never managed, already free, misaligned) is refused and changes nothing.
 //! The lowest free address is handed out first, which keeps runs repeatable.
 //!
-//! Cost: allocate and release take a few word operations per order; setting up costs two bits
-//! of bitmap per frame plus one, and adding memory costs one step per maximal block, not per frame.
+//! Cost: allocate takes a few word operations per order; release looks at one word for each 64 frames, and at one
+//! for each block it is joined with. Setting up costs four bits of bitmap per frame, and adding memory costs one step
+//! per maximal block, not per frame.
 #![no_std]
 
 mod bits;
 
-use bits::{BitTree, masks};
+use bits::{BitTree, in_a_word, masks};
 use core_address::{Frame, FrameRange};
 
 /// A block's size: 2^order frames.
@@ -91,7 +92,33 @@ pub struct Frames<'a> {
     span: usize,
     free: [BitTree<'a>; ORDERS],
     managed: &'a mut [u64],
+    /// Those handed out and not released.
+    taken: &'a mut [u64],
     counts: Counts,
+}
+
+/// Whether the bits of a range are all as in `pattern` (all ones or all zeros).
+#[inline]
+fn all(words: &[u64], start: usize, count: usize, pattern: u64) -> bool {
+    let is_so = |(i, m): (usize, u64)| words.get(i).is_some_and(|w| (w ^ pattern) & m == 0);
+    match in_a_word(start, count) {
+        Some(part) => is_so(part),
+        None => masks(start, count).all(is_so),
+    }
+}
+
+/// Sets the bits of a range, or clears them.
+#[inline]
+fn set(words: &mut [u64], start: usize, count: usize, value: bool) {
+    let mut write = |(index, mask): (usize, u64)| {
+        if let Some(word) = words.get_mut(index) {
+            *word = if value { *word | mask } else { *word & !mask };
+        }
+    };
+    match in_a_word(start, count) {
+        Some(part) => write(part),
+        None => masks(start, count).for_each(write),
+    }
 }
 
 fn blocks_in(span: usize, order: usize) -> usize {
@@ -102,13 +129,15 @@ impl<'a> Frames<'a> {
     /// Words of storage for an allocator of frames `0..span`.
     pub fn words_needed(span: usize) -> usize {
         let trees: usize = (0..ORDERS).map(|o| BitTree::words_needed(blocks_in(span, o))).sum();
-        trees + span.div_ceil(64)
+        trees + 2 * span.div_ceil(64)
     }
 
     /// An allocator that manages nothing yet; `None` if `storage` has fewer words than needed.
     pub fn new(span: usize, storage: &'a mut [u64]) -> Option<Self> {
-        let (managed, mut rest) = storage.split_at_mut_checked(span.div_ceil(64))?;
+        let (managed, rest) = storage.split_at_mut_checked(span.div_ceil(64))?;
+        let (taken, mut rest) = rest.split_at_mut_checked(span.div_ceil(64))?;
         managed.fill(0);
+        taken.fill(0);
         let mut trees = [const { None }; ORDERS];
         for (order, tree) in trees.iter_mut().enumerate() {
             let bits = blocks_in(span, order);
@@ -122,28 +151,17 @@ impl<'a> Frames<'a> {
         }
         let [a, b, c, d, e, f, g, h, i, j, k] = trees;
         let free = [a?, b?, c?, d?, e?, f?, g?, h?, i?, j?, k?];
-        Some(Self { span, free, managed, counts: Counts::default() })
+        Some(Self { span, free, managed, taken, counts: Counts::default() })
     }
 
     /// Gives the allocator a range of frames, all free.
     pub fn add(&mut self, range: FrameRange) -> Result<(), AddError> {
         let (start, count) = self.indices(range).ok_or(AddError::BeyondSpan)?;
-        if !self.managed_all(start, count, 0) {
+        if !all(self.managed, start, count, 0) {
             return Err(AddError::AlreadyManaged);
         }
-        for (index, mask) in masks(start, count) {
-            if let Some(word) = self.managed.get_mut(index) {
-                *word |= mask;
-            }
-        }
-        let mut at = start;
-        while at < start + count {
-            // The largest block that is aligned here and does not reach past the end.
-            let fits = (start + count - at).ilog2() as usize;
-            let order = (at.trailing_zeros() as usize).min(fits).min(ORDERS - 1);
-            self.insert_merged(at, order);
-            at += 1 << order;
-        }
+        set(self.managed, start, count, true);
+        self.insert_blocks(start, count);
         self.counts.managed += count as u64;
         self.counts.free += count as u64;
         Ok(())
@@ -157,6 +175,7 @@ impl<'a> Frames<'a> {
         for half in (order.index()..found).rev() {
             self.insert(at + (1 << half), half);
         }
+        set(self.taken, at, 1 << order.index(), true);
         self.counts.free -= order.frames();
         Frame::new(at as u64)
     }
@@ -169,17 +188,18 @@ impl<'a> Frames<'a> {
         if start % count != 0 {
             return Err(ReleaseError::Misaligned);
         }
-        if !self.managed_all(start, count, u64::MAX) {
-            return Err(ReleaseError::NotManaged);
-        }
-        let free_above = (order.index()..ORDERS).any(|o| self.is_free(start >> o, o));
-        let free_below = (0..order.index())
-            .any(|o| self.free.get(o).is_some_and(|t| !t.none_in(start >> o, count >> o)));
-        if free_above || free_below {
-            return Err(ReleaseError::AlreadyFree);
-        }
+        self.give_back(start, count)?;
         self.insert_merged(start, order.index());
-        self.counts.free += order.frames();
+        Ok(())
+    }
+
+    /// Takes frames back that lie one after the other, each handed out by itself or as part of a block.
+    pub fn release_run(&mut self, first: Frame, count: u64) -> Result<(), ReleaseError> {
+        let end = first.checked_add(count).ok_or(ReleaseError::NotManaged)?;
+        let range = FrameRange::new(first, end).ok_or(ReleaseError::NotManaged)?;
+        let (start, count) = self.indices(range).ok_or(ReleaseError::NotManaged)?;
+        self.give_back(start, count)?;
+        self.insert_blocks(start, count);
         Ok(())
     }
 
@@ -204,10 +224,17 @@ impl<'a> Frames<'a> {
         if free != self.counts.free {
             return Err("the free count differs from the free blocks");
         }
+        let taken: u64 = self.taken.iter().map(|w| u64::from(w.count_ones())).sum();
+        if taken != self.counts.used() {
+            return Err("the count of frames handed out differs from their bits");
+        }
         for (order, tree) in self.free.iter().enumerate() {
             for block in tree.members() {
-                if !self.managed_all(block << order, 1 << order, u64::MAX) {
+                if !all(self.managed, block << order, 1 << order, u64::MAX) {
                     return Err("a free block is not managed");
+                }
+                if !all(self.taken, block << order, 1 << order, 0) {
+                    return Err("a frame of a free block is handed out");
                 }
                 if (order + 1..ORDERS).any(|o| self.is_free(block >> (o - order), o)) {
                     return Err("a free block lies inside another");
@@ -220,15 +247,27 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
+    /// Notes that frames are no longer handed out, all of which are.
+    #[inline]
+    fn give_back(&mut self, start: usize, count: usize) -> Result<(), ReleaseError> {
+        let is_taken = all(self.taken, start, count, u64::MAX);
+        if !is_taken {
+            let is_managed = all(self.managed, start, count, u64::MAX);
+            return Err(if is_managed {
+                ReleaseError::AlreadyFree
+            } else {
+                ReleaseError::NotManaged
+            });
+        }
+        set(self.taken, start, count, false);
+        self.counts.free += count as u64;
+        Ok(())
+    }
+
     fn indices(&self, range: FrameRange) -> Option<(usize, usize)> {
         let start = usize::try_from(range.start().number()).ok()?;
         let end = usize::try_from(range.end().number()).ok()?;
         (end <= self.span).then_some((start, end - start))
-    }
-
-    /// Whether the managed bits of the range are all as in `pattern` (all ones or all zeros).
-    fn managed_all(&self, start: usize, count: usize, pattern: u64) -> bool {
-        masks(start, count).all(|(i, m)| self.managed.get(i).is_some_and(|w| w & m == pattern & m))
     }
 
     fn is_free(&self, block: usize, order: usize) -> bool {
@@ -244,6 +283,18 @@ impl<'a> Frames<'a> {
     fn remove(&mut self, at: usize, order: usize) {
         if let Some(tree) = self.free.get_mut(order) {
             tree.remove(at >> order);
+        }
+    }
+
+    /// Makes frames free, in the largest blocks they make.
+    fn insert_blocks(&mut self, start: usize, count: usize) {
+        let mut at = start;
+        while at < start + count {
+            // The largest block that is aligned here and does not reach past the end.
+            let fits = (start + count - at).ilog2() as usize;
+            let order = (at.trailing_zeros() as usize).min(fits).min(ORDERS - 1);
+            self.insert_merged(at, order);
+            at += 1 << order;
         }
     }
 

@@ -17,6 +17,7 @@ enum Op {
     Allocate(u8),
     ReleaseHeld(usize),
     ReleaseAny(u64, u8),
+    ReleaseRun(u64, u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -25,6 +26,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (0u8..11).prop_map(|o| Op::Allocate(o.min(o / 2 + 1))),
         5 => any::<usize>().prop_map(Op::ReleaseHeld),
         2 => (0u64..5200, 0u8..11).prop_map(|(f, o)| Op::ReleaseAny(f, o)),
+        2 => (0u64..5200, prop_oneof![0u64..4, 0u64..300]).prop_map(|(f, c)| Op::ReleaseRun(f, c)),
     ]
 }
 
@@ -77,7 +79,7 @@ proptest! {
                     prop_assert_eq!(frames.release(Frame::new(at).unwrap(), order), Ok(()));
                     free.extend(at..at + order.frames());
                 }
-                Op::ReleaseHeld(_) => {}
+                Op::ReleaseHeld(_) | Op::ReleaseRun(..) => {}
                 Op::ReleaseAny(at, order) => {
                     let order = Order::new(order).unwrap();
                     let block = at..at + order.frames();
@@ -99,6 +101,19 @@ proptest! {
                         free.extend(block);
                     }
                 }
+            }
+            if let Op::ReleaseRun(at, count) = op {
+                let run = at..at + count;
+                let expected = if run.end > SPAN as u64 || run.clone().any(|f| !managed.contains(&f)) {
+                    Err(ReleaseError::NotManaged)
+                } else if run.clone().any(|f| free.contains(&f)) {
+                    Err(ReleaseError::AlreadyFree)
+                } else {
+                    held.retain(|(h, o)| *h + o.frames() <= run.start || *h >= run.end);
+                    free.extend(run);
+                    Ok(())
+                };
+                prop_assert_eq!(frames.release_run(Frame::new(at).unwrap(), count), expected);
             }
             let counts = frames.counts();
             prop_assert_eq!(counts.managed, managed.len() as u64);
