@@ -68,7 +68,7 @@ struct ResourceProfile @0x9d00ca0439667703 {
   # Kernel-stack pages of all its threads together, 1 to 1048576.
 
   frames @3 :UInt32 = 4096;
-  # Page frames of its memory and page tables, 16 to 16777216.
+  # Page frames of its memory, page tables and memory objects, 16 to 16777216.
 
   sleepWaiters @4 :UInt32 = 16;
   # Pending sleeps, 0 to 4096.
@@ -133,5 +133,8 @@ struct Grant @0x938d3e2d907b331b {
 
     processSpawner @13 :Void;
     # Starts processes, out of what its holder may use.
+
+    frameAllocator @14 :Void;
+    # Makes memory objects, which the process pays for.
   }
 }

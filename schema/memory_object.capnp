@@ -4,10 +4,12 @@
 using Memory = import "memory.capnp";
 
 interface MemoryObject @0xc3d70de72cb8f96a {
-  # Zeroed when it is made, of fixed length, and kept as long as a capability of it exists or a
-  # page of it is mapped anywhere. A word of it is the same park key in every process that maps
-  # it. The frames stay charged to whoever made it; what a mapping needs of page tables is charged
-  # to who maps. Addresses and lengths as for `VirtualMemory`.
+  # Zeroed when it is made, and of fixed length. A word of it is the same park key in every process
+  # that maps it. All of its frames are charged to whoever made it, as long as a capability of it
+  # exists or a page of it is mapped anywhere, and to every process that maps some of it, as long as
+  # it does, with the page tables that its mappings need. It is kept as long as somebody is charged:
+  # when its maker has ended and nobody maps it, its capabilities answer `disconnected`. Addresses
+  # and lengths as for `VirtualMemory`.
 
   map @0 (address :UInt64, fixed :Bool, offset :UInt64, bytes :UInt64, access :Memory.MemoryAccess) -> (mapped :UInt64);
   # Maps `bytes` of it from `offset`, a multiple of 4096, into the caller's address space; place

@@ -215,7 +215,15 @@ PROOFS = {
         "//test/qemu/memory:memory_qemu_4r_checked",
         "//test/qemu/memory:memory_qemu_4r_release",
     ],
-    "C11": ["//kernel/core/vm:core_vm_cases"],
+    "C11": [
+        "//kernel/core/vm:core_vm_cases",
+        "//kernel/core/vm:core_vm_life",
+        "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_objects",
+        "//test/qemu/memory:memory_qemu_1d_checked",
+        "//test/qemu/memory:memory_qemu_4r_checked",
+        "//test/qemu/memory:memory_qemu_4r_release",
+    ],
     "C12": [
         "//schema:schema_layout",
         "//schema:schema_ordinals",
@@ -351,6 +359,10 @@ PROOFS = {
     "K3": [
         "//kernel/core/park:core_park_property",
         "//kernel/core/park:core_park_test",
+        "//kernel/process:kernel_process_objects",
+        "//test/qemu/memory:memory_qemu_1d_checked",
+        "//test/qemu/memory:memory_qemu_4r_checked",
+        "//test/qemu/memory:memory_qemu_4r_release",
     ],
     "K4": ["//test/qemu/park:park_qemu_1d_checked"],
     "K5": ["//test/qemu/park:park_qemu_1d_checked"],
@@ -594,7 +606,13 @@ PROOFS = {
         "//test/rules/house:kernel_has_no_infallible_push",
         "//test/rules/house:kernel_has_no_infallible_box",
     ],
-    "M17": ["//kernel/smp/reclaim:smp_reclaim_use_after"],
+    "M17": [
+        "//kernel/core/tlb:core_tlb_exhaustive",
+        "//kernel/process:kernel_process_memory",
+        "//kernel/process:kernel_process_objects",
+        "//test/qemu/memory:memory_qemu_4r_checked",
+        "//test/qemu/memory:memory_qemu_4r_release",
+    ],
     "L8": [
         "//abi/ring:abi_ring_owner",
         "//abi/ring:abi_ring_ownership",

@@ -10,6 +10,7 @@
 //! * [`heap`]: `alloc`'s allocator, fallible only.
 //! * [`stack`]: kernel stacks with guard pages. [`cpu`]: per-CPU blocks with their stacks.
 //! * [`space`]: user address spaces and access to user memory. [`thread`]: contexts of user threads.
+//! * [`shared`]: frames behind memory objects.
 //! * [`device`]: device registers, mapped where they are used.
 //! * [`fallible`]: vectors and boxes from parts, without panicking.
 //! * [`reclaim`]: the loader's memory, once nothing of it is in use.
@@ -28,6 +29,7 @@ mod image;
 pub mod probe;
 pub mod reclaim;
 pub mod room;
+pub mod shared;
 pub mod space;
 pub mod stack;
 pub mod tables;

@@ -33,11 +33,11 @@ impl<M: Machine> Host for Calling<'_, M> {
     }
 
     fn unmap(&mut self, address: u64, pages: u64) -> Result<(), NotNow> {
-        memory::unmap(self, address, pages)
+        memory::unmap(self, address, pages, None)
     }
 
     fn protect(&mut self, address: u64, pages: u64, access: Access) -> Result<(), NotNow> {
-        memory::protect(self, address, pages, access)
+        memory::protect(self, address, pages, access, None)
     }
 
     fn reserve(&mut self, place: Place, pages: u64) -> Result<u64, Refused> {
@@ -256,6 +256,10 @@ mod tests {
             (Refused::Vm(VmError::ObjectTooShort), InvalidArgument),
             (Refused::Vm(VmError::Full), Overloaded),
             (Refused::Vm(VmError::NoRoom), Overloaded),
+            (Refused::ObjectGone, ExceptionKind::Disconnected),
+            (Refused::ObjectTooLarge, InvalidArgument),
+            (Refused::TooManyObjects, Overloaded),
+            (Refused::Slots, Overloaded),
             (Refused::Memory(NoMemory::Machine), Overloaded),
             (Refused::Memory(NoMemory::Account(ChargeError::Closed)), Failed),
         ];

@@ -12,7 +12,7 @@
 //!
 //! * `machine.rs`: what a machine owes, and the parts of its records that operations reach.
 //!   `capability.rs`: what a slot holds. `service.rs`: what a process serves. `timers.rs`: the timers there are.
-//!   `map.rs`: what a process's pages are used for.
+//!   `map.rs`: what a process's pages are used for. `shared.rs`: memory objects, and who pays for them.
 //!   `paid.rs`: memory beside the charge for it.
 //! * `enter.rs`: `cap_enter`. `pass.rs`: the SQEs one after the other. `caller.rs`: the thread that asks,
 //!   and what an operation comes to. `wait.rs`: the thread's own wait.
@@ -49,6 +49,7 @@ pub mod party;
 pub mod pass;
 mod pending;
 pub mod service;
+pub mod shared;
 pub mod transfer;
 pub mod wait;
 

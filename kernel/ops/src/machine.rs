@@ -8,6 +8,7 @@ use crate::paid::NoMemory;
 use crate::party::Party;
 pub use crate::pending::Pending;
 use crate::service::Service;
+use crate::shared::Shared;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::{CapSlot, Status};
 use alloc::boxed::Box;
@@ -52,6 +53,18 @@ pub trait Space: Sync + 'static {
     /// Maps pages of zeros, at most [`MAX_STEP_PAGES`], where nothing is mapped. By whom they are in transit for, as
     /// the next two.
     fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory>;
+    /// The frames behind a memory object.
+    type Shared: Shared;
+
+    /// Maps at most [`MAX_STEP_PAGES`] pages of a memory object from number `first` on, which stay the object's. It is
+    /// held meanwhile, and as long as they are mapped.
+    fn map_shared(
+        &self,
+        range: PageRange,
+        access: Access,
+        from: &Self::Shared,
+        first: u64,
+    ) -> Result<(), NoMemory>;
     /// Unmaps at most [`MAX_STEP_PAGES`] pages, all of which are mapped; `None`, and nothing changes, if as many
     /// flushes are under way as may be.
     fn unmap(&self, range: PageRange) -> Option<Self::Taken>;
@@ -59,8 +72,9 @@ pub trait Space: Sync + 'static {
     fn protect(&self, range: PageRange, access: Access) -> Option<Self::Taken>;
 }
 
-/// Pages that are mapped, unmapped or protected in one step.
-pub const MAX_STEP_PAGES: u64 = 64;
+/// Pages that are mapped, unmapped or protected in one step. No more than a step of a change has (`kernel_process::memory`): room for
+/// so many frames is made, and moved, also for one.
+pub const MAX_STEP_PAGES: u64 = 16;
 
 /// What was taken out of a process's tables, or narrowed there, and other CPUs may still remember.
 pub trait Taken: Sized + Send + 'static {
@@ -163,6 +177,9 @@ pub trait Machine:
         false
     }
 }
+
+/// The frames behind memory objects of a machine.
+pub type SharedOf<M> = <<M as Machine>::Space as Space>::Shared;
 
 /// What all rings share.
 pub struct Tables {
@@ -271,7 +288,7 @@ pub struct ProcessPart<M: Machine> {
     /// Its memory.
     pub space: M::Space,
     /// What the pages of it are used for.
-    pub map: AddressMap,
+    pub map: AddressMap<SharedOf<M>>,
     /// Its capabilities; `None` while there is no process.
     pub caps: TicketLock<Option<CapTable<M::Other>>>,
     /// Its endpoints; `None` if it serves nothing.

@@ -35,7 +35,8 @@ pub trait Objects: Machine {
     ) -> Result<Served, Status>;
     /// Whether a capability to such an object may go to another process, as its interface says.
     fn is_transferable(self, object: Self::Other) -> bool;
-    /// A capability to such an object is about to be copied: the object's own rule; `false` if it is not there any more.
+    /// There is one capability more to such an object, if it is there still: under the lock of the table that one is
+    /// copied from, where there is one.
     fn retained(self, object: Self::Other) -> bool;
     /// A capability to such an object left a slot of `process`: the object's own rule.
     fn released(self, process: &'static ProcessPart<Self>, object: Self::Other);

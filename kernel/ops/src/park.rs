@@ -1,4 +1,4 @@
-//! PARK and UNPARK: threads wait at a word of their process's memory.
+//! PARK and UNPARK: threads wait at a word of their process's memory, or of a memory object it maps.
 
 use crate::caller::{Caller, Finish};
 use crate::capability::Object;
@@ -54,7 +54,7 @@ pub fn park<M: Machine>(caller: &Caller<'_, M>, credit: Credit, request: Park) -
         }
         Ok(is_expected)
     };
-    let key = Key::private(process.identity(), address);
+    let key = key_of(process, address);
     let status =
         match caller.m.tables().park.park(thread.slot(), key, deadline_ns, now, is_expected) {
             Ok(Parked::Waiting { deadline_ns, .. }) => {
@@ -93,6 +93,15 @@ fn check<M: Machine>(process: &ProcessPart<M>, space: CapSlot, address: u64) -> 
     })
 }
 
+/// What threads meet at who name this word: a word of a memory object is the same for every process that maps it.
+#[inline(always)]
+fn key_of<M: Machine>(process: &ProcessPart<M>, address: u64) -> Key {
+    match process.map.shared_word(address) {
+        None => Key::private(process.identity(), address),
+        Some((object, offset)) => Key::shared(object, offset),
+    }
+}
+
 /// Threads woken between two preemption points: as many as fit a section of kernel code (`section`), each
 /// with a completion, a queue and an interrupt for an idle CPU.
 const WAKES_PER_PREEMPTION_POINT: u32 = 8;
@@ -106,7 +115,7 @@ pub fn unpark<M: Machine>(caller: &Caller<'_, M>, credit: Credit, request: Unpar
         .and_then(|()| process.space.load_u32(address).map_err(|NotMapped| Status::BadAddress));
     let outcome = match mapped {
         Ok(_) => {
-            let key = Key::private(process.identity(), address);
+            let key = key_of(process, address);
             let woken = match request.count() {
                 1 => wake_one(caller.m, key),
                 limit => wake(caller.m, key, limit),

@@ -127,18 +127,25 @@ const fn status_of(error: TransferError) -> Status {
     }
 }
 
-/// The sender's half that changes nothing: every line is good, and no facet is revoked.
+/// The sender's half that changes nothing: every line is good, and no facet is revoked. `retain` is shown the parcel
+/// under the table's lock.
 fn prepare<M: Objects>(
     m: M,
     sender: &Home<M>,
     list: &List,
+    retain: impl FnOnce(&Parcel<Object<M::Other>>),
 ) -> Result<Parcel<Object<M::Other>>, Status> {
     let pass = |cap: &Cap<_>, mode| may_pass(m, cap, mode);
     // Grants are their services', whose locks come before a table's: asked below.
-    let parcel = sender
-        .with_table(|table| table.prepare(list.lines(), |_| true, pass))
-        .ok_or(Status::Disconnected)?
-        .map_err(status_of)?;
+    let prepared = sender.with_table(|table| {
+        let parcel = table.prepare(list.lines(), |_| true, pass);
+        parcel.inspect(retain)
+    });
+    prepared.ok_or(Status::Disconnected)?.map_err(status_of)
+}
+
+/// Whether no facet of a parcel is revoked.
+fn check_grants<M: Objects>(m: M, parcel: &Parcel<Object<M::Other>>) -> Result<(), Status> {
     for item in parcel.items() {
         if let Object::Facet(of) = item.cap.object {
             let service = service_of(m, of.process)?;
@@ -147,7 +154,15 @@ fn prepare<M: Objects>(
             }
         }
     }
-    Ok(parcel)
+    Ok(())
+}
+
+/// Objects of the machine's that a parcel has copies of: each has one capability more while it is on its way.
+fn copies<M: Objects>(parcel: &Parcel<Object<M::Other>>) -> impl Iterator<Item = M::Other> {
+    parcel.copies().filter_map(|item| match item.cap.object {
+        Object::Other(object) => Some(object),
+        _ => None,
+    })
 }
 
 /// Reads the list that follows a payload of the caller's own, and says what it would be refused with.
@@ -166,7 +181,8 @@ pub fn read_own<M: Objects>(
         .map_err(Fault::status)?;
     let list = List::decode(into)?;
     let home = Home { process, key: process.key() };
-    let parcel = prepare(caller.m, &home, &list)?;
+    let parcel = prepare(caller.m, &home, &list, |_| {})?;
+    check_grants(caller.m, &parcel)?;
     debug_assert!(parcel.count() as usize == list.count, "a parcel has every line of its list");
     Ok(list)
 }
@@ -229,45 +245,24 @@ fn deliver_to<M: Objects>(message: &Message<'_, M>, list: &List, room: Room) -> 
         }
     };
     let receiver = process_of(m, message.to).ok_or(Fault::Target(Status::Cancelled))?;
-    let parcel = prepare(m, &sender, list).map_err(Fault::Source)?;
-    hold_copies(m, &sender, &parcel)?;
-    let delivered = reserve(&receiver, &parcel)
-        .and_then(|promised| Laden { message, room, parcel }.deliver(&sender, &receiver, promised));
+    let mut held = 0;
+    // Under the table's lock: what a capability is copied from holds the object meanwhile.
+    let hold = |parcel: &Parcel<_>| {
+        held = copies::<M>(parcel).take_while(|object| m.retained(*object)).count();
+    };
+    let parcel = prepare(m, &sender, list, hold).map_err(Fault::Source)?;
+    let delivered = if held == copies::<M>(&parcel).count() {
+        check_grants(m, &parcel)
+            .map_err(Fault::Source)
+            .and_then(|()| reserve(&receiver, &parcel))
+            .and_then(|slots| Laden { message, room, parcel }.deliver(&sender, &receiver, slots))
+    } else {
+        Err(Fault::Source(Status::Disconnected))
+    };
     if delivered.is_err() {
-        release_copies(m, &sender, parcel.copies());
+        copies::<M>(&parcel).take(held).for_each(|object| m.released(sender.process, object));
     }
     delivered
-}
-
-/// Holds the objects of what is copied, so that they are there when the copies arrive.
-fn hold_copies<M: Objects>(
-    m: M,
-    sender: &Home<M>,
-    parcel: &Parcel<Object<M::Other>>,
-) -> Result<(), Fault> {
-    for (line, item) in parcel.copies().enumerate() {
-        if let Object::Other(object) = item.cap.object
-            && !m.retained(object)
-        {
-            // A sibling has let it go since it was looked at.
-            release_copies(m, sender, parcel.copies().take(line));
-            return Err(Fault::Source(Status::Disconnected));
-        }
-    }
-    Ok(())
-}
-
-/// Lets go of the objects of copies that do not arrive.
-fn release_copies<'p, M: Objects>(
-    m: M,
-    sender: &Home<M>,
-    copies: impl Iterator<Item = &'p core_cap::Item<Object<M::Other>>>,
-) {
-    for item in copies {
-        if let Object::Other(object) = item.cap.object {
-            m.released(sender.process, object);
-        }
-    }
 }
 
 /// A message and the capabilities that travel with it.

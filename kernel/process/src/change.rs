@@ -5,12 +5,13 @@ use abi_ring::Room;
 use abi_types::ExceptionKind;
 use alloc::boxed::Box;
 use core_ledger::{Charge, ChargeError, KernelBytes};
-use core_vm::{Access, PageRange, RangeError, VmError};
+use core_vm::{Access, Over, PageRange, RangeError, VmError};
 use kernel_ops::machine::{Space, Taken};
 use kernel_ops::map::MapError;
 use kernel_ops::object::Objects;
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
+use kernel_ops::shared::HoldError;
 
 /// Why the address space did not change, or is again as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,30 @@ pub enum Refused {
     Range(RangeError),
     /// There is no memory for it, or nobody who pays for it.
     Memory(NoMemory),
+    /// The memory object is gone.
+    ObjectGone,
+    /// A memory object cannot be so large.
+    ObjectTooLarge,
+    /// The process holds as many memory objects as it may.
+    TooManyObjects,
+    /// The capability table has no slot.
+    Slots,
+}
+
+impl From<Over> for Refused {
+    fn from(_: Over) -> Self {
+        Self::ObjectGone
+    }
+}
+
+impl From<HoldError> for Refused {
+    fn from(error: HoldError) -> Self {
+        match error {
+            HoldError::Gone => Self::ObjectGone,
+            HoldError::TooMany => Self::TooManyObjects,
+            HoldError::Memory(error) => Self::Memory(error),
+        }
+    }
 }
 
 impl From<MapError> for Refused {
@@ -41,8 +66,16 @@ impl From<NoMemory> for Refused {
 impl Refused {
     /// Kind and sentence of the exception.
     pub const fn exception(self) -> (ExceptionKind, &'static str) {
-        use ExceptionKind::{Failed, InvalidArgument, Overloaded};
+        use ExceptionKind::{Disconnected, Failed, InvalidArgument, Overloaded};
         match self {
+            Self::ObjectGone => {
+                (Disconnected, "the memory object is gone: its maker has ended, and nobody maps it")
+            }
+            Self::ObjectTooLarge => (InvalidArgument, "a memory object has at most 1 GiB"),
+            Self::TooManyObjects => {
+                (Overloaded, "the process holds as many memory objects as it may; unmap some")
+            }
+            Self::Slots => (Overloaded, "the capability table has no slot for it"),
             Self::Range(RangeError::Empty) => {
                 (InvalidArgument, "bytes is 0; ask for a page or more")
             }

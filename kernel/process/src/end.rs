@@ -16,6 +16,7 @@ use crate::machine::{Machine, process_of};
 use crate::memory;
 use crate::process::{Process, Reason, SpareRing};
 use crate::remains::{Stage, ask_for_a_step};
+use crate::shared;
 use crate::thread::Thread;
 use abi_sync::atomic::{Ordering, fence};
 use core_cap::DrainVerdict;
@@ -391,5 +392,10 @@ fn free_memory<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
     if !process.ops.map.drain(REGIONS_PER_STEP, |_| {}) {
         return Stage::Memory;
     }
-    if m.free_memory(&process.ops.space, FRAMES_PER_STEP) { Stage::Record } else { Stage::Memory }
+    if !m.free_memory(&process.ops.space, FRAMES_PER_STEP) {
+        return Stage::Memory;
+    }
+    // No CPU has its tables any more.
+    shared::end_all(m, process);
+    Stage::Record
 }

@@ -10,13 +10,14 @@
 //!   `remains.rs`: what waits to be taken apart. `machine.rs`: what a machine owes.
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
 //!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
-//!   `memory.rs`, `change.rs`: changes of an address space.
+//!   `memory.rs`, `change.rs`: changes of an address space. `shared.rs`, `attach.rs`: memory objects.
 //! * `child.rs`: a program starts a program. `load.rs`: its memory is filled. `entry.rs`: a process of the manifest
 //!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
 
+pub mod attach;
 pub mod change;
 pub mod child;
 pub mod drain;
@@ -33,6 +34,7 @@ pub mod memory;
 pub mod process;
 pub mod records;
 pub mod remains;
+pub mod shared;
 pub mod spawn;
 pub mod thread;
 

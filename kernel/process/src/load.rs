@@ -192,7 +192,9 @@ impl<'s, M: Machine, S: Source + ?Sized> Load<'s, M, S> {
         let portion = portion.map_err(|_| LoadError::Places)?;
         ops.space.map_new(portion, access)?;
         if page + count == pages {
-            ops.map.settle(range);
+            // Memory of its own: no object is held for it.
+            let holds_nothing = !ops.map.settle(range);
+            debug_assert!(holds_nothing, "an object is held for a program's own pages");
         }
         Ok(page + count)
     }

@@ -9,9 +9,10 @@ use core_ledger::Ledger;
 use core_manifest::GrantKind;
 use core_thread::ThreadKey;
 use kernel_ops::capability::ProcessKey;
-use kernel_ops::machine::NotMapped;
+use kernel_ops::machine::{NotMapped, SharedOf};
 use kernel_ops::object::Objects;
 use kernel_ops::paid::NoMemory;
+use kernel_ops::shared::MemoryFacet;
 use smp_ring::Context;
 
 /// The stack of a thread in the kernel.
@@ -82,6 +83,8 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn manifest(self) -> Option<&'static [u8]>;
     /// A process has begun that a program started.
     fn child_began(self);
+    /// The object that a capability of a memory object names, and its interface.
+    fn memory_object(facet: MemoryFacet) -> (Self::Other, InterfaceTag);
     /// The tables.
     fn records(self) -> &'static Records<Self>;
     /// How a thread starts, if those are places that user mode has.
@@ -90,6 +93,10 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn new_context(self) -> Self::Context;
     /// The memory of a record without a process.
     fn new_space(self) -> Self::Space;
+    /// The frames of a record without a memory object.
+    fn new_shared(self) -> SharedOf<Self>;
+    /// Frames that the machine has left.
+    fn free_frames(self) -> u64;
     /// Whether a table may be made larger now; what a test machine denies for want of memory.
     fn may_grow(self) -> bool {
         true

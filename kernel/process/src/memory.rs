@@ -14,6 +14,7 @@ use crate::change::{Change, What};
 use crate::machine::{Machine, process_of};
 use crate::process::Process;
 use crate::remains::ask_for_a_step;
+use crate::shared;
 use abi_ring::{INLINE_WORDS, Outcome, Room};
 use abi_types::Status;
 use alloc::boxed::Box;
@@ -88,14 +89,15 @@ pub fn map<M: Machine>(
     let range = begin(calling.caller.m, process, place, pages, |regions, range| {
         regions.map_own(range, access).map(|_| ())
     })?;
-    enter(calling, process, range, |part| process.ops.space.map_new(part, access))
+    enter(calling, process, range, PAGES_IN, |part| process.ops.space.map_new(part, access))
 }
 
-/// Frees pages, mapped or reserved.
+/// Frees pages, mapped or reserved; of that memory object if one is meant.
 pub fn unmap<M: Machine>(
     calling: &mut Calling<'_, M>,
     address: u64,
     pages: u64,
+    object: Option<u64>,
 ) -> Result<(), NotNow> {
     let m = calling.caller.m;
     let process = process_of(m, calling.caller.thread);
@@ -103,17 +105,18 @@ pub fn unmap<M: Machine>(
     process.ops.map.change(
         &process.ops.ledger,
         || preemption_point(m),
-        |regions| regions.unmap(range, None),
+        |regions| regions.unmap(range, object),
     )?;
     take_out(calling, process, range, What::Unmap, None)
 }
 
-/// Changes what may be done with mapped pages.
+/// Changes what may be done with mapped pages; of that memory object if one is meant.
 pub fn protect<M: Machine>(
     calling: &mut Calling<'_, M>,
     address: u64,
     pages: u64,
     access: Access,
+    object: Option<u64>,
 ) -> Result<(), NotNow> {
     let m = calling.caller.m;
     let process = process_of(m, calling.caller.thread);
@@ -121,7 +124,7 @@ pub fn protect<M: Machine>(
     process.ops.map.change(
         &process.ops.ledger,
         || preemption_point(m),
-        |regions| regions.protect(range, access, None),
+        |regions| regions.protect(range, access, object),
     )?;
     take_out(calling, process, range, What::Protect(access), None)
 }
@@ -152,7 +155,7 @@ pub fn region<M: Machine>(
 }
 
 /// Finds the place and begins a change of it in the list.
-fn begin<M: Machine>(
+pub(crate) fn begin<M: Machine>(
     m: M,
     process: &'static Process<M>,
     place: Place,
@@ -182,6 +185,13 @@ fn begin<M: Machine>(
     }
 }
 
+/// A change of a range is done; a memory object that nobody uses after it is freed.
+fn settle<M: Machine>(m: M, process: &'static Process<M>, range: PageRange) {
+    if process.ops.map.settle(range) {
+        shared::end_idle(m, process);
+    }
+}
+
 /// The first pages of `range` from number `first` on, at most so many.
 fn part_of(range: PageRange, first: u64, most: u64) -> Option<PageRange> {
     let pages = range.end().checked_sub(first)?.min(most);
@@ -195,22 +205,23 @@ fn after_a_step<M: Machine>(m: M, pages: u64) {
     }
 }
 
-/// Puts pages into the tables by `step`, which is given some of them at a time; the address of the first.
-fn enter<M: Machine>(
+/// Puts pages into the tables by `step`, which is given at most so many of them at a time; the address of the first.
+pub(crate) fn enter<M: Machine>(
     calling: &mut Calling<'_, M>,
     process: &'static Process<M>,
     range: PageRange,
+    most: u64,
     mut step: impl FnMut(PageRange) -> Result<(), NoMemory>,
 ) -> Result<u64, NotNow> {
     let mut next = range.first();
-    while let Some(part) = part_of(range, next, PAGES_IN) {
+    while let Some(part) = part_of(range, next, most) {
         if let Err(error) = step(part) {
             return give_up(calling, process, range, next, error.into());
         }
         next = part.end();
         after_a_step(calling.caller.m, part.pages());
     }
-    process.ops.map.settle(range);
+    settle(calling.caller.m, process, range);
     Ok(range.address())
 }
 
@@ -223,7 +234,9 @@ fn give_up<M: Machine>(
     next: u64,
     why: Refused,
 ) -> Result<u64, NotNow> {
-    process.ops.map.abandon(range, next);
+    if process.ops.map.abandon(range, next) {
+        shared::end_idle(calling.caller.m, process);
+    }
     preemption_point(calling.caller.m);
     let Some(entered) = part_of(range, range.first(), next - range.first()) else {
         return Err(why.into());
@@ -314,7 +327,7 @@ fn take_out<M: Machine>(
         next = part.end();
         after_a_step(m, part.pages());
     }
-    process.ops.map.settle(range);
+    settle(m, process, range);
     Ok(())
 }
 
@@ -373,7 +386,7 @@ fn again<M: Machine>(m: M, change: Box<Change<M>>) {
 /// The last page of a change is as it is to be: its call completes.
 fn finish<M: Machine>(m: M, change: &Change<M>) {
     let Change { process, party, .. } = *change;
-    process.ops.map.settle(change.range);
+    settle(m, process, change.range);
     process.change_ended();
     m.records().remains.change_ended();
     let Some(refused) = change.refused else {

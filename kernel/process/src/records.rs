@@ -1,8 +1,8 @@
-//! The tables of threads and processes.
+//! The tables of threads, processes and memory objects.
 //!
 //! They grow by a record whenever none is free, as far as memory and places go, and nothing is given back: a
 //! record is another thread's or process's in another generation, and stays a record where it is. So everything
-//! here is shared by plain references, and names are checked where they are used. Decided in ADR 251.
+//! here is shared by plain references, and names are checked where they are used. Decided in ADRs 251 and 302.
 
 use crate::entries::Entries;
 use crate::process::Process;
@@ -11,13 +11,16 @@ use crate::thread::{NONE, Thread};
 use abi_sync::atomic::{AtomicU64, Ordering};
 use abi_sync::{AtomicRef, GrowSlice, Room, const_fn};
 use core_thread::ThreadKey;
+use kernel_ops::machine::SharedOf;
 use kernel_ops::object::Objects;
+use kernel_ops::shared::{NO_RECORD, SharedObject};
 use smp_lock::{LockClass, TicketLock};
 
 /// The tables.
 pub struct Records<M: Objects> {
     pub(crate) threads: GrowSlice<Thread<M>>,
     pub(crate) processes: GrowSlice<Process<M>>,
+    pub(crate) objects: GrowSlice<SharedObject<SharedOf<M>>>,
     /// What waits to be taken apart.
     pub remains: Remains,
     /// Changes of address spaces that wait for other CPUs.
@@ -32,9 +35,11 @@ pub struct Records<M: Objects> {
     pub(crate) free_processes: TicketLock<u32>,
     /// What runs of the boot manifest.
     pub(crate) entries: TicketLock<Entries>,
+    /// The first free record of a memory object.
+    pub(crate) free_objects: TicketLock<u32>,
     /// Who makes a table grow: one at a time, and never with another lock held.
     pub(crate) growth: TicketLock<()>,
-    /// Numbers address spaces for park keys.
+    /// Numbers address spaces and memory objects for park keys.
     pub(crate) next_identity: AtomicU64,
 }
 
@@ -45,6 +50,7 @@ impl<M: Objects> Records<M> {
             Self {
                 threads: GrowSlice::new(),
                 processes: GrowSlice::new(),
+                objects: GrowSlice::new(),
                 remains: Remains::new(),
                 changes: TicketLock::with_class(LockClass::Changes, Changes::new()),
                 reaper: AtomicRef::new(),
@@ -52,6 +58,7 @@ impl<M: Objects> Records<M> {
                 free: TicketLock::with_class(LockClass::Global, NONE),
                 free_processes: TicketLock::with_class(LockClass::Global, NONE),
                 entries: TicketLock::with_class(LockClass::Global, Entries::new()),
+                free_objects: TicketLock::with_class(LockClass::Global, NO_RECORD),
                 growth: TicketLock::with_class(LockClass::Global, ()),
                 next_identity: AtomicU64::new(1),
             }
@@ -59,8 +66,15 @@ impl<M: Objects> Records<M> {
     }
 
     /// Gives the tables their places; `false` if they have some.
-    pub fn set_rooms(&self, threads: Room<Thread<M>>, processes: Room<Process<M>>) -> bool {
-        self.threads.set_room(threads) && self.processes.set_room(processes)
+    pub fn set_rooms(
+        &self,
+        threads: Room<Thread<M>>,
+        processes: Room<Process<M>>,
+        objects: Room<SharedObject<SharedOf<M>>>,
+    ) -> bool {
+        self.threads.set_room(threads)
+            && self.processes.set_room(processes)
+            && self.objects.set_room(objects)
     }
 
     /// Thread records, in use or not.

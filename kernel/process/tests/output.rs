@@ -74,6 +74,7 @@ const CLOSED: Config = Config {
     patience_ns: 1_000_000_000_000,
     defect: None,
     console_room: 0,
+    shared_frames: 0,
     out_of_memory_at: None,
     programs: 0,
 };

@@ -5,6 +5,7 @@
 use core_thread::ThreadKey;
 use kernel_dispatch as dispatch;
 use kernel_ops::capability::ProcessKey;
+use kernel_ops::shared::MemoryFacet;
 
 /// This machine.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,10 @@ pub enum KernelObject {
     ThreadSpawner,
     /// The calling thread itself.
     ThreadControl,
+    /// Makes memory objects.
+    FrameAllocator,
+    /// Memory that processes share.
+    MemoryObject(MemoryFacet),
     /// One thread of the process.
     ThreadHandle(ThreadKey),
     /// Processes that a program starts.

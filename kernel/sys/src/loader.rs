@@ -47,6 +47,7 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         GrantKind::ThreadControl => KernelObject::ThreadControl,
         GrantKind::VirtualMemory => KernelObject::VirtualMemory,
         GrantKind::ProcessSpawner => KernelObject::ProcessSpawner,
+        GrantKind::FrameAllocator => KernelObject::FrameAllocator,
         GrantKind::ParkSpace | GrantKind::Endpoint { .. } | GrantKind::Client { .. } => {
             return None;
         }

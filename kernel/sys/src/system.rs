@@ -31,6 +31,8 @@ use spin::Once;
 const MAX_THREADS: u32 = 64 * 1024;
 /// Processes there can be at most: as for threads.
 const MAX_PROCESSES: u32 = 16 * 1024;
+/// Memory objects there can be at most: as for threads.
+const MAX_OBJECTS: u32 = 64 * 1024;
 
 // A pending call names the process that serves it in 24 bits of its cell.
 const _: () = assert!(MAX_PROCESSES < 1 << 24);
@@ -86,13 +88,14 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
     }))?;
     let threads = room::reserve(MAX_THREADS).ok_or(OutOfMemory)?;
     let processes = room::reserve(MAX_PROCESSES).ok_or(OutOfMemory)?;
+    let objects = room::reserve(MAX_OBJECTS).ok_or(OutOfMemory)?;
     let waiters = room::reserve(MAX_THREADS).ok_or(OutOfMemory)?;
     let rings = Tables {
         park: ParkTable::new(waiters, park_secret),
         has_fast_path: options.fast_path,
         outputs: Outputs::new(MAX_PROCESSES as usize)?,
     };
-    if !RECORDS.set_rooms(threads, processes) || !CPUS.set(cpus) {
+    if !RECORDS.set_rooms(threads, processes, objects) || !CPUS.set(cpus) {
         defect("the system's tables are made twice");
     }
     RINGS.call_once(|| rings);

@@ -24,6 +24,7 @@ use kernel_arch::{apic, log, time};
 use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut, preemption_point};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_zeroed_words;
+use kernel_mm::shared::SharedFrames;
 use kernel_mm::space::{AddressSpace, Pinned, PinnedRing, SpaceError, StillInUse};
 use kernel_mm::stack::{self, KernelStack};
 use kernel_mm::thread::UserContext;
@@ -31,6 +32,7 @@ use kernel_ops::capability::ProcessKey;
 use kernel_ops::machine::{NotMapped, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
+use kernel_ops::shared::MemoryFacet;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Records, drain, end, handle, join};
@@ -392,6 +394,10 @@ impl kernel_process::Machine for Kernel {
         space.map_time_page().map_err(no_memory)
     }
 
+    fn memory_object(facet: MemoryFacet) -> (KernelObject, InterfaceTag) {
+        (KernelObject::MemoryObject(facet), schema::memory_object::INTERFACE_TAG)
+    }
+
     #[inline(always)]
     fn records(self) -> &'static Records<Self> {
         &RECORDS
@@ -414,6 +420,14 @@ impl kernel_process::Machine for Kernel {
 
     fn new_space(self) -> AddressSpace {
         AddressSpace::new()
+    }
+
+    fn new_shared(self) -> SharedFrames {
+        SharedFrames::new()
+    }
+
+    fn free_frames(self) -> u64 {
+        kernel_mm::frames::counts().free
     }
 
     fn new_stack(self) -> Result<KernelStack, OutOfMemory> {

@@ -17,8 +17,11 @@ const LOADER: &str = "kernel/sys/src/loader.rs";
 const PAGE: &str = "docs/book/adding-a-kernel-object.md";
 
 /// Objects that no manifest grants, and whose results they are.
-const RESULTS_OF: [(&str, &str); 2] =
-    [("thread_handle", "ThreadSpawner.create"), ("process_handle", "ProcessSpawner.spawn")];
+const RESULTS_OF: [(&str, &str); 3] = [
+    ("thread_handle", "ThreadSpawner.create"),
+    ("process_handle", "ProcessSpawner.spawn"),
+    ("memory_object", "FrameAllocator.createObject"),
+];
 
 /// How many places an object has at most; one more is one too many to remember.
 const MOST_PLACES: usize = 8;

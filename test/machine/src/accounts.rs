@@ -84,8 +84,10 @@ impl World {
         if self.tables.outputs.is_open(process.slot()) {
             bytes += OUTPUT_BYTES;
         }
+        let (held_frames, held_bytes) = process.ops.map.held();
+        bytes += held_bytes;
         counted[Line::KernelBytes.index()] = bytes as u32;
-        counted[Line::Frames.index()] = process.ops.space.frames();
+        counted[Line::Frames.index()] = process.ops.space.frames() + held_frames;
         counted
     }
 }

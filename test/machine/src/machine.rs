@@ -1,6 +1,7 @@
 //! What the machine owes the kernel's crates.
 
 use crate::objects::{self, HostObject};
+use crate::shared::HostShared;
 use crate::space::HostSpace;
 use crate::user::User;
 use crate::world::{Body, Process as NewRun, World};
@@ -18,6 +19,7 @@ use kernel_ops::capability::ProcessKey;
 use kernel_ops::machine::{CpuPart, Defect, NotMapped, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
+use kernel_ops::shared::MemoryFacet;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Process, Records, Thread, drain, end, handle, join};
@@ -129,6 +131,21 @@ impl Host {
     /// Fails if anything is left of processes that have ended, where so many threads are left.
     pub fn check_settled(self, threads: usize) {
         self.0.check_settled(threads);
+    }
+
+    /// Memory objects can have so many frames more.
+    pub fn leave_shared(self, frames: u64) {
+        *self.0.shared_left.lock().unwrap() = frames;
+    }
+
+    /// Memory objects that there are.
+    pub fn objects_in_use(self) -> usize {
+        self.0.records.objects_in_use()
+    }
+
+    /// Frames that memory objects can still have.
+    pub fn shared_left(self) -> u64 {
+        *self.0.shared_left.lock().unwrap()
     }
 
     /// Processes that have not been taken apart.
@@ -413,6 +430,11 @@ impl kernel_process::Machine for Host {
         Ok(())
     }
 
+    fn memory_object(facet: MemoryFacet) -> (HostObject, InterfaceTag) {
+        let object = HostObject::MemoryObject(facet);
+        (object, object.interface())
+    }
+
     fn records(self) -> &'static Records<Self> {
         &self.0.records
     }
@@ -432,6 +454,14 @@ impl kernel_process::Machine for Host {
     fn user_start(self, start: Start) -> Result<UserStart, BadStart> {
         let body = self.0.body(start.entry).ok_or(BadStart::Entry)?;
         Ok(UserStart { body, argument: start.argument })
+    }
+
+    fn new_shared(self) -> HostShared {
+        HostShared::limited(self.0.shared_left.clone())
+    }
+
+    fn free_frames(self) -> u64 {
+        *self.0.shared_left.lock().unwrap()
     }
 
     fn new_stack(self) -> Result<(), OutOfMemory> {

@@ -9,7 +9,8 @@ use kernel_ops::capability::{Object, ProcessKey};
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::output::Sent;
-use kernel_process::{Machine, Thread, end, handle, join};
+use kernel_ops::shared::MemoryFacet;
+use kernel_process::{Machine, Thread, end, handle, join, shared};
 use schema_wire::Served;
 
 /// An object that the machine serves.
@@ -25,6 +26,10 @@ pub enum HostObject {
     ThreadControl,
     /// The address space of the process.
     VirtualMemory,
+    /// Makes memory objects.
+    FrameAllocator,
+    /// Memory that processes share.
+    MemoryObject(MemoryFacet),
     /// One thread of the process.
     ThreadHandle(ThreadKey),
     /// Processes that a program starts.
@@ -42,6 +47,8 @@ impl HostObject {
             Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
             Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
             Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
+            Self::FrameAllocator => schema::frame_allocator::INTERFACE_TAG,
+            Self::MemoryObject(_) => schema::memory_object::INTERFACE_TAG,
             Self::VirtualMemory => schema::virtual_memory::INTERFACE_TAG,
             Self::ProcessSpawner => schema::process_spawner::INTERFACE_TAG,
             Self::ProcessHandle(_) => schema::process_handle::INTERFACE_TAG,
@@ -116,6 +123,15 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::virtual_memory::VirtualMemory(calling);
             schema::virtual_memory::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::FrameAllocator) => {
+            let mut server = served::frame_allocator::FrameAllocator(calling);
+            schema::frame_allocator::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::MemoryObject(of)) => {
+            let mut host = served::memory_object::Facet { calling, of };
+            let mut server = served::memory_object::MemoryObject(&mut host);
+            schema::memory_object::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadControl) => {
             let mut host = Control(calling);
             let mut server = served::thread_control::ThreadControl(&mut host);
@@ -150,6 +166,7 @@ pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
     match object {
         HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
         HostObject::ProcessHandle(process) => handle::released(m, process),
+        HostObject::MemoryObject(facet) => shared::released(m, facet),
         _ => {}
     }
 }
@@ -158,6 +175,7 @@ pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
 pub fn retained<M: Machine<Other = HostObject>>(m: M, object: HostObject) -> bool {
     match object {
         HostObject::ProcessHandle(process) => handle::retained(m, process),
+        HostObject::MemoryObject(facet) => shared::retained(m, facet),
         _ => true,
     }
 }
@@ -170,6 +188,7 @@ pub fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
         GrantKind::ThreadSpawner => HostObject::ThreadSpawner,
         GrantKind::ThreadControl => HostObject::ThreadControl,
         GrantKind::VirtualMemory => HostObject::VirtualMemory,
+        GrantKind::FrameAllocator => HostObject::FrameAllocator,
         GrantKind::ProcessSpawner => HostObject::ProcessSpawner,
         _ => return None,
     })

@@ -1,5 +1,6 @@
 //! A process's memory: pages that a test maps, and rings; the process's account pays for both.
 
+use crate::shared::{HostShared, SharedPage};
 use abi_ring_testing::PlainMemory;
 use abi_sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use core_fallible::OutOfMemory;
@@ -102,6 +103,8 @@ pub struct HostTaken {
     flush: Option<(&'static Flushes, Token, CpuSet)>,
     /// Pays for them.
     paid: Option<Charge<'static, Frames>>,
+    /// The pages themselves.
+    remembered: Vec<SharedPage>,
     /// Where they are counted until they are free.
     leaving: Arc<Mutex<u32>>,
     /// Where there is room for as many then.
@@ -118,12 +121,12 @@ impl Taken for HostTaken {
     }
 
     fn release(self) -> Result<(), Self> {
-        let Self { flush, paid, leaving, left } = self;
+        let Self { flush, paid, remembered, leaving, left } = self;
         if let Some((flushes, token, interrupt)) = flush
             && let Err(token) = token.finish(&flushes.shootdown)
         {
             let flush = Some((flushes, token, interrupt));
-            return Err(Self { flush, paid, leaving, left });
+            return Err(Self { flush, paid, remembered, leaving, left });
         }
         let pages = paid.as_ref().map_or(0, Charge::count);
         let mut left = left.lock().unwrap();
@@ -135,8 +138,10 @@ impl Taken for HostTaken {
 }
 
 struct Page {
-    bytes: Box<[u8]>,
+    bytes: SharedPage,
     is_writable: bool,
+    /// Whether it is a memory object's.
+    is_shared: bool,
 }
 
 impl<R: Copy + Send + 'static> HostSpace<R> {
@@ -167,7 +172,8 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
         };
         let paid = self.paid.lock().unwrap().as_mut().and_then(|paid| paid.split(pages));
         *self.leaving.lock().unwrap() += pages;
-        Some(HostTaken { flush, paid, leaving: self.leaving.clone(), left: self.left.clone() })
+        let (leaving, left) = (self.leaving.clone(), self.left.clone());
+        Some(HostTaken { flush, paid, remembered: Vec::new(), leaving, left })
     }
 
     /// Makes it the memory of a process with that account.
@@ -194,7 +200,7 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
     /// Pages and pages of rings that there are.
     pub fn frames(&self) -> u32 {
         let rings = self.rings.lock().unwrap();
-        self.pages.lock().unwrap().len() as u32
+        self.pages.lock().unwrap().values().filter(|page| !page.is_shared).count() as u32
             + *self.leaving.lock().unwrap()
             + rings.values().map(|(_, pages)| pages).sum::<u32>()
     }
@@ -214,8 +220,9 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
     fn put(&self, start: u64, pages: u64, is_writable: bool) {
         let mut map = self.pages.lock().unwrap();
         for page in 0..pages {
-            let bytes = vec![0; PAGE as usize].into_boxed_slice();
-            let there = map.insert(start / PAGE + page, Page { bytes, is_writable });
+            let bytes = Arc::new(Mutex::new(vec![0; PAGE as usize].into_boxed_slice()));
+            let new = Page { bytes, is_writable, is_shared: false };
+            let there = map.insert(start / PAGE + page, new);
             assert!(there.is_none(), "a page is mapped twice");
         }
     }
@@ -257,7 +264,7 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
     pub fn free(&self, most: u64) -> bool {
         let mut map = self.pages.lock().unwrap();
         for _ in 0..most {
-            if map.pop_first().is_some() {
+            if map.pop_first().is_some_and(|(_, page)| !page.is_shared) {
                 self.refund(1);
             }
         }
@@ -293,7 +300,7 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
         }
         for (n, at) in (from..end).enumerate() {
             let page = map.get_mut(&(at / PAGE)).unwrap();
-            visit(n, &mut page.bytes[(at % PAGE) as usize]);
+            visit(n, &mut page.bytes.lock().unwrap()[(at % PAGE) as usize]);
         }
         Ok(())
     }
@@ -336,11 +343,45 @@ impl<R: Copy + Send + 'static> Space for HostSpace<R> {
         Ok(())
     }
 
+    type Shared = HostShared;
+
+    fn map_shared(
+        &self,
+        range: PageRange,
+        access: Access,
+        from: &HostShared,
+        first: u64,
+    ) -> Result<(), NoMemory> {
+        // In the place of page tables.
+        if *self.left.lock().unwrap() == 0 {
+            return Err(NoMemory::Machine);
+        }
+        let mut map = self.pages.lock().unwrap();
+        for page in 0..range.pages() {
+            let bytes = from.page(first + page);
+            let is_writable = access == Access::Write;
+            let there =
+                map.insert(range.first() + page, Page { bytes, is_writable, is_shared: true });
+            assert!(there.is_none(), "a page is mapped twice");
+        }
+        Ok(())
+    }
+
     fn unmap(&self, range: PageRange) -> Option<HostTaken> {
-        let taken = self.take_away(range.pages() as u32)?;
+        let is_own = |page: &Page| !page.is_shared;
+        let own = self
+            .pages
+            .lock()
+            .unwrap()
+            .range(range.first()..range.end())
+            .filter(|(_, page)| is_own(page))
+            .count();
+        let mut taken = self.take_away(own as u32)?;
         for page in range.first()..range.end() {
             let gone = self.pages.lock().unwrap().remove(&page);
-            assert!(gone.is_some(), "{page:#x} is not mapped");
+            let gone = gone.unwrap_or_else(|| panic!("{page:#x} is not mapped"));
+            // Other CPUs may remember it.
+            taken.remembered.push(gone.bytes);
         }
         Some(taken)
     }

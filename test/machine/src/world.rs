@@ -33,6 +33,9 @@ use std::sync::{Arc, Mutex};
 /// What a thread does in user mode.
 pub type Body = Arc<dyn Fn(User) + Send + Sync>;
 
+/// Records of memory objects there can be.
+const OBJECTS: u32 = 64;
+
 /// A machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -52,6 +55,8 @@ pub struct Config {
     pub defect: Option<Defect>,
     /// Bytes the console takes before it is told to take more.
     pub console_room: usize,
+    /// Frames that memory objects can have together.
+    pub shared_frames: u64,
     /// The allocation that fails, counted from 0 once the processes run.
     pub out_of_memory_at: Option<usize>,
     /// Programs that can be spawned: `0.elf` and so on, each of which does what the body of its number does.
@@ -69,6 +74,7 @@ impl Default for Config {
             patience_ns: 1_000_000_000_000,
             defect: None,
             console_room: usize::MAX / 2,
+            shared_frames: 1 << 20,
             out_of_memory_at: None,
             programs: 0,
         }
@@ -173,6 +179,8 @@ pub struct World {
     /// Which threads are in the kernel.
     in_kernel: Vec<AtomicBool>,
     pub(crate) config: Config,
+    /// Frames that memory objects can still have.
+    pub(crate) shared_left: Arc<Mutex<u64>>,
 }
 
 /// A process's record.
@@ -254,8 +262,9 @@ impl World {
             latch: Latch::new(config.cpus),
             in_kernel: (0..threads).map(|_| AtomicBool::new(false)).collect(),
             config,
+            shared_left: Arc::new(Mutex::new(config.shared_frames)),
         }));
-        assert!(world.records.set_rooms(room(threads), room(config.processes)));
+        assert!(world.records.set_rooms(room(threads), room(config.processes), room(OBJECTS)));
         world
     }
 
@@ -398,6 +407,7 @@ impl World {
             "the account of {process:?} is not zero: {lines:?}"
         );
         if self.live.fetch_sub(1, SeqCst) == 1 {
+            assert_eq!(self.records.objects_in_use(), 0, "memory objects outlive every process");
             self.is_over.store(true, SeqCst);
         }
     }

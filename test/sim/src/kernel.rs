@@ -17,13 +17,14 @@ use kernel_ops::machine::{Defect, NotMapped, ProcessPart, Tables};
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
+use kernel_ops::shared::MemoryFacet;
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Process, Records, drain, end, handle, join};
 use schema_wire::Served;
 use smp_pending::Target;
 use smp_ring_testing::{CoroutineBody, CoroutineContext, CoroutineStack};
 use std::cell::RefCell;
-use test_machine::{HostObject, HostSpace};
+use test_machine::{HostObject, HostShared, HostSpace};
 
 /// The memory of a ring: the kernel's own kind.
 pub(crate) type Ring = BlockMemory;
@@ -151,6 +152,11 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
         Ok(())
     }
 
+    fn memory_object(facet: MemoryFacet) -> (HostObject, InterfaceTag) {
+        let object = HostObject::MemoryObject(facet);
+        (object, object.interface())
+    }
+
     fn records(self) -> &'static Records<Self> {
         &self.0.records
     }
@@ -166,6 +172,14 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
 
     fn new_space(self) -> HostSpace<Ring> {
         HostSpace::default()
+    }
+
+    fn new_shared(self) -> HostShared {
+        HostShared::default()
+    }
+
+    fn free_frames(self) -> u64 {
+        u64::MAX
     }
 
     fn new_stack(self) -> Result<CoroutineStack, OutOfMemory> {

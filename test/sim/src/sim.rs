@@ -78,7 +78,10 @@ impl<P: Policy + 'static> Sim<P> {
         };
         let sim = Self(Box::leak(Box::new(parts)));
         let processes = places(room + ENDING_PROCESSES);
-        assert!(sim.0.records.set_rooms(places(room), processes), "tables get places once");
+        assert!(
+            sim.0.records.set_rooms(places(room), processes, places(room)),
+            "tables get places once"
+        );
         // All at once: what the simulator keeps of a thread is by the position of its record.
         let records = &sim.0.records;
         let made: Vec<_> = (0..room).filter_map(|_| records.take_thread(sim)).collect();

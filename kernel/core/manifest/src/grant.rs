@@ -3,8 +3,8 @@
 use abi_types::InterfaceTag;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, park_space, process_spawner, system_info, thread_control, thread_spawner,
-    timer, virtual_memory,
+    console, endpoint, frame_allocator, park_space, process_spawner, system_info, thread_control,
+    thread_spawner, timer, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -37,6 +37,8 @@ pub enum GrantKind<'m> {
     VirtualMemory,
     /// Starts processes.
     ProcessSpawner,
+    /// Makes memory objects.
+    FrameAllocator,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -68,6 +70,7 @@ impl GrantKind<'_> {
             Self::ParkSpace => park_space::INTERFACE_ID,
             Self::VirtualMemory => virtual_memory::INTERFACE_ID,
             Self::ProcessSpawner => process_spawner::INTERFACE_ID,
+            Self::FrameAllocator => frame_allocator::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -102,6 +105,7 @@ pub(crate) fn read<'m>(
         grant::Records(()) => GrantKind::Records,
         grant::VirtualMemory(()) => GrantKind::VirtualMemory,
         grant::ProcessSpawner(()) => GrantKind::ProcessSpawner,
+        grant::FrameAllocator(()) => GrantKind::FrameAllocator,
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

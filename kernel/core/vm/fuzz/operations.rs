@@ -50,7 +50,7 @@ fuzz_target!(|input: &[u8]| {
         }
         if let (0 | 1 | 4, Ok(range), Ok(_)) | (3, Ok(range), _) = (operation % 6, range, wish) {
             assert_eq!(list.map_own(range, Access::Read), Err(VmError::Busy));
-            list.settle(range);
+            list.settle(range, |_| {});
             list.check_invariants().unwrap();
             assert_eq!(operation % 6 == 3, list.pieces(range).count() == 0);
             assert!(list.all().iter().all(|region| !region.usage.is_in_transit()));

@@ -1,8 +1,8 @@
 //! What a process's address space consists of: regions, what backs them, what may be done there.
 //!
 //! In here: [`PageRange`], user pages that are nobody else's; [`Regions`], the sorted list of
-//! regions with map, reserve, unmap, protect and find-free. Not in here: page tables, frames,
-//! memory objects, the account they are charged to.
+//! regions with map, reserve, unmap, protect and find-free; [`ObjectLife`], how long a memory
+//! object lives. Not in here: page tables, frames, the account they are charged to.
 //!
 //! # Contract
 //!
@@ -19,10 +19,11 @@
 //!   them, and nothing else is mapped, unmapped or protected there meanwhile.
 //! - A region of a memory object pins it. Regions split and merge; count pins in pages.
 //!
-//! Decided in ADR 131.
+//! Decided in ADRs 131 and 300.
 #![no_std]
 
 mod find;
+mod object;
 mod range;
 mod region;
 mod regions;
@@ -30,6 +31,7 @@ mod rewrite;
 
 pub use core_paging::Access;
 pub use find::gap_around;
+pub use object::{LetGo, ObjectLife, Over, Payer};
 pub use range::{AREAS, Area, FIRST_PAGE, LAST_PAGE, PageRange, RangeError};
 pub use region::{AccessError, Backing, Ceiling, Region, Use, access};
 pub use regions::{Mapped, Regions, StorageError, VmError};

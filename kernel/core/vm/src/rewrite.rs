@@ -30,10 +30,18 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         change: impl Fn(Region) -> Option<Use>,
     ) -> Result<(), VmError> {
         let changed = |old: Region| change(old).map(|usage| Region { range: old.range, usage });
-        if self.count_after(range, changed, None) > self.limit() {
+        let (from, to) = self.indices(range);
+        if let Some(only) = self.get(from)
+            && to == from.saturating_add(1)
+            && only.range == range
+        {
+            self.rewrite_whole(from, changed(only));
+            return Ok(());
+        }
+        if self.count_after(range, (from, to), changed) > self.limit() {
             return Err(VmError::Full);
         }
-        let (from, to) = self.isolate(range);
+        let (from, to) = self.isolate(range, from, to);
         let mut kept = from;
         for at in from..to {
             if let Some(new) = self.get(at).and_then(changed) {
@@ -47,12 +55,39 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         Ok(())
     }
 
-    /// Puts one region in the place of whatever is in its range.
+    /// The same for one region as a whole: there are as many then, or fewer.
+    fn rewrite_whole(&mut self, at: usize, new: Option<Region>) {
+        match new {
+            // What is left on either side does not touch.
+            None => self.close_gap(at, at.saturating_add(1)),
+            Some(new) => {
+                self.put(at, new);
+                // What is in transit joins nothing.
+                if !new.usage.is_in_transit() {
+                    self.merge(at.saturating_sub(1), at.saturating_add(2));
+                }
+            }
+        }
+    }
+
+    /// Puts one region where only reserved pages are, or none.
     pub(crate) fn replace(&mut self, new: Region) -> Result<(), VmError> {
-        if self.count_after(new.range, |_| None, Some(new)) > self.limit() {
+        let (from, to) = self.indices(new.range);
+        if from == to && new.usage.is_in_transit() {
+            // Nothing is in the way, and it joins nothing.
+            if self.all().len() >= self.limit() {
+                return Err(VmError::Full);
+            }
+            self.open_gap(from);
+            self.put(from, new);
+            return Ok(());
+        }
+        let mut count = self.count(new.range, (from, to), |_| None);
+        count.add(Some(new));
+        if self.count_rest(new.range, (from, to), count) > self.limit() {
             return Err(VmError::Full);
         }
-        let (from, to) = self.isolate(new.range);
+        let (from, to) = self.isolate(new.range, from, to);
         self.close_gap(from, to);
         self.open_gap(from);
         self.put(from, new);
@@ -60,39 +95,62 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         Ok(())
     }
 
-    /// Makes regions of the pieces in `range`, and says which. Cannot fail: two places are kept
-    /// for it.
-    fn isolate(&mut self, range: PageRange) -> (usize, usize) {
-        self.split_at(range.first());
-        self.split_at(range.end());
-        self.indices(range)
+    /// Makes regions of the pieces in `range`, of which those from number `from` up to, not including, `to` overlap it; and
+    /// says which they are then. Cannot fail: two places are kept for it.
+    fn isolate(&mut self, range: PageRange, from: usize, to: usize) -> (usize, usize) {
+        let below = self.split(from, range.first());
+        let (from, to) = (from.saturating_add(below), to.saturating_add(below));
+        // Cut above, the part in the range keeps the number.
+        self.split(to.saturating_sub(1).max(from), range.end());
+        (from, to)
     }
 
-    /// How many regions there would be if the pieces in `range` were changed, and `new` put
-    /// there.
+    /// How many regions there would be if the pieces in `range` were changed; of which those with these numbers have one.
     fn count_after(
         &self,
         range: PageRange,
+        inside: (usize, usize),
         changed: impl Fn(Region) -> Option<Region>,
-        new: Option<Region>,
     ) -> usize {
-        let (from, to) = self.indices(range);
+        let count = self.count(range, inside, changed);
+        self.count_rest(range, inside, count)
+    }
+
+    /// The regions that a range touches: one on either side as well.
+    fn touched(&self, (from, to): (usize, usize)) -> &[Region] {
         let (low, high) = (from.saturating_sub(1), to.saturating_add(1).min(self.all().len()));
-        let touched = self.all().get(low..high).unwrap_or_default();
+        self.all().get(low..high).unwrap_or_default()
+    }
+
+    /// Counts what is below the range, and what its pieces become.
+    fn count(
+        &self,
+        range: PageRange,
+        inside: (usize, usize),
+        changed: impl Fn(Region) -> Option<Region>,
+    ) -> Count {
         let below = PageRange::part(0, range.first());
-        let above = PageRange::part(range.end(), u64::MAX);
         let mut count = Count { last: None, regions: 0 };
+        let touched = self.touched(inside);
         touched.iter().for_each(|old| count.add(old.part_in(below)));
         touched.iter().for_each(|old| count.add(old.part_in(range).and_then(&changed)));
-        count.add(new);
+        count
+    }
+
+    /// Counts what is above the range, and everything it does not touch.
+    fn count_rest(&self, range: PageRange, inside: (usize, usize), mut count: Count) -> usize {
+        let above = PageRange::part(range.end(), u64::MAX);
+        let touched = self.touched(inside);
         touched.iter().for_each(|old| count.add(old.part_in(above)));
         self.all().len().saturating_sub(touched.len()).saturating_add(count.regions)
     }
 
-    /// Makes page `page` the first of its region.
-    fn split_at(&mut self, page: u64) {
-        let (at, _) = self.indices(PageRange::part(page, page.saturating_add(1)));
-        let Some(old) = self.get(at) else { return };
+    /// Makes page `page` the first of a region if it lies within the one at number `at`; how many regions that adds.
+    fn split(&mut self, at: usize, page: u64) -> usize {
+        let Some(old) = self.get(at) else { return 0 };
+        if old.range.first() >= page || page >= old.range.end() {
+            return 0;
+        }
         let below = old.part_in(PageRange::part(0, page));
         let above = old.part_in(PageRange::part(page, u64::MAX));
         if let (Some(below), Some(above)) = (below, above) {
@@ -100,6 +158,7 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
             self.put(at, below);
             self.put(at.saturating_add(1), above);
         }
+        1
     }
 
     /// Joins regions from number `from` up to, not including, `to` that continue each other.

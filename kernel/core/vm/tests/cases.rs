@@ -13,14 +13,14 @@ fn map_own(
     access: Access,
 ) -> Result<Mapped, VmError> {
     let mapped = list.map_own(range, access)?;
-    list.settle(range);
+    list.settle(range, |_| {});
     Ok(mapped)
 }
 
 /// Unmaps pages and settles them.
 fn unmap(list: &mut Regions<Vec<Region>>, range: PageRange) -> Result<(), VmError> {
     list.unmap(range, None)?;
-    list.settle(range);
+    list.settle(range, |_| {});
     Ok(())
 }
 
@@ -31,7 +31,7 @@ fn protect(
     access: Access,
 ) -> Result<(), VmError> {
     list.protect(range, access, None)?;
-    list.settle(range);
+    list.settle(range, |_| {});
     Ok(())
 }
 
@@ -88,7 +88,7 @@ fn a_read_only_facet_is_never_writable() {
     assert_eq!(list.map(range, Access::Write, ceiling, object, 4), Err(VmError::AboveCeiling));
     assert_eq!(list.map(range, Access::Read, ceiling, object, 3), Err(VmError::ObjectTooShort));
     let _ = list.map(range, Access::Read, ceiling, object, 4).unwrap();
-    list.settle(range);
+    list.settle(range, |_| {});
     for access in [Access::Write, Access::Execute] {
         assert_eq!(protect(&mut list, range, access), Err(VmError::AboveCeiling));
     }
@@ -169,11 +169,13 @@ fn an_abandoned_mapping_leaves_as_far_as_it_got() {
         let before = list.all().to_vec();
         let range = pages(12, 4);
         let _ = list.map_own(range, Access::Write).unwrap();
-        list.abandon(range, 12 + entered);
+        let mut gone = 0;
+        list.abandon(range, 12 + entered, |piece| gone += piece.range.pages());
+        assert_eq!(gone, 4 - entered);
         list.check_invariants().unwrap();
         assert_eq!(list.mapped_pages(), 2 + entered);
         assert_eq!(list.find_free(1, 12 * 4096).map(PageRange::first), Ok(12 + entered));
-        list.settle(range);
+        list.settle(range, |_| {});
         assert_eq!(list.all(), before);
     }
 }
@@ -190,14 +192,14 @@ fn what_is_in_transit_is_nobody_elses() {
     assert_eq!(list.unmap(pages(10, 4), None), Err(VmError::Busy));
     assert_eq!(list.protect(pages(13, 1), Access::Read, None), Err(VmError::Busy));
     assert_eq!(list.reserve(pages(13, 1)), Err(VmError::Occupied));
-    list.settle(pages(12, 2));
+    list.settle(pages(12, 2), |_| {});
     assert_eq!(list.all().len(), 2);
-    list.settle(pages(10, 2));
+    list.settle(pages(10, 2), |_| {});
     assert_eq!(list.all().len(), 1, "both are one now");
     list.unmap(pages(11, 1), None).unwrap();
     assert_eq!(list.mapped_pages(), 4, "what is behind it is still there");
     assert_eq!(list.find_free(1, 10 * 4096).map(PageRange::first), Ok(14));
-    list.settle(pages(11, 1));
+    list.settle(pages(11, 1), |_| {});
     assert_eq!((list.mapped_pages(), list.all().len()), (3, 2));
     assert_eq!(list.find_free(1, 10 * 4096).map(PageRange::first), Ok(11));
 }

@@ -43,6 +43,16 @@ impl Page {
     }
 }
 
+/// What is behind the page so many later.
+fn after(backing: Backing, pages: u64) -> Backing {
+    match backing {
+        Backing::Own => Backing::Own,
+        Backing::Object { id, first_page } => {
+            Backing::Object { id, first_page: first_page + pages }
+        }
+    }
+}
+
 type Model = BTreeMap<u64, Page>;
 type List = Regions<Vec<Region>>;
 
@@ -321,15 +331,26 @@ impl World {
                     return;
                 }
                 let (change, range) = self.begun.remove(number % self.begun.len());
-                self.list.settle(range);
-                self.model.retain(|_, page| match page.transit {
-                    Some((of, _, Way::Out)) if of == change => false,
+                let mut told = Vec::new();
+                self.list.settle(range, |piece| {
+                    let backing = piece.usage.backing().unwrap();
+                    (piece.range.first()..piece.range.end()).for_each(|page| {
+                        told.push((page, after(backing, page - piece.range.first())));
+                    });
+                });
+                let mut gone = Vec::new();
+                self.model.retain(|number, page| match page.transit {
+                    Some((of, _, Way::Out)) if of == change => {
+                        gone.extend(page.behind.map(|(_, _, backing)| (*number, backing)));
+                        false
+                    }
                     Some((of, _, Way::In)) if of == change => {
                         page.transit = None;
                         true
                     }
                     _ => true,
                 });
+                assert_eq!(told, gone, "what it says has gone");
             }
             Op::Drain(most) => {
                 // The end of a process: nothing is in transit any more.

@@ -6,6 +6,7 @@
 //! several, and user memory may change between them, as it may at any time.
 
 use super::{AddressSpace, Detached, SpaceError};
+use crate::shared::SharedFrames;
 use crate::tables::Store;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -71,7 +72,7 @@ fn pieces(root: Frame, address: u64, bytes: usize, want: Want) -> Result<[Piece;
 ///
 /// # Safety
 /// Both ranges are valid memory and do not overlap.
-unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: by the contract; the direction flag is clear in the kernel.
     unsafe {
         asm!(
@@ -187,6 +188,17 @@ impl AddressSpace {
     }
 }
 
+/// Why free pages of user memory could not be mapped.
+fn no_memory(error: SpaceError) -> NoMemory {
+    match error {
+        SpaceError::Account(error) => NoMemory::Account(error),
+        other => {
+            debug_assert_eq!(other, SpaceError::OutOfMemory, "pages in transit are free");
+            NoMemory::Machine
+        }
+    }
+}
+
 impl kernel_ops::machine::Space for AddressSpace {
     fn copy_in(&self, to: &mut [u8], from: u64) -> Result<(), NotMapped> {
         AddressSpace::copy_in(self, to, from)
@@ -209,13 +221,19 @@ impl kernel_ops::machine::Space for AddressSpace {
 
     fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory> {
         let mapped = AddressSpace::map_new(self, range.address(), range.pages(), access);
-        mapped.map_err(|error| match error {
-            SpaceError::Account(error) => NoMemory::Account(error),
-            other => {
-                debug_assert_eq!(other, SpaceError::OutOfMemory, "{range:?}");
-                NoMemory::Machine
-            }
-        })
+        mapped.map_err(no_memory)
+    }
+
+    type Shared = SharedFrames;
+
+    fn map_shared(
+        &self,
+        range: PageRange,
+        access: Access,
+        from: &SharedFrames,
+        first: u64,
+    ) -> Result<(), NoMemory> {
+        AddressSpace::map_object(self, range, access, from, first).map_err(no_memory)
     }
 
     fn unmap(&self, range: PageRange) -> Option<Detached> {

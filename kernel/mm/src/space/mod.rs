@@ -20,12 +20,14 @@ mod detached;
 mod enter;
 mod pinned;
 
+pub(crate) use copy::copy as copy_between;
 pub use copy::{MAX_COPY_BYTES, NotMapped};
 pub use detached::{Detached, MAX_PAGES};
 pub use enter::NewPages;
 pub use pinned::{Pinned, PinnedBlock, PinnedRing, Pinning};
 
 use crate::frames;
+use crate::shared::SharedFrames;
 use crate::tables::{self, Store};
 use crate::{OutOfMemory, time_page};
 use abi_types::place::USER_END;
@@ -35,6 +37,7 @@ use core_ledger::{Charge, ChargeError, Frames, Ledger};
 pub use core_paging::teardown::Freed;
 use core_paging::teardown::{COST_OF_A_RUN, Teardown};
 use core_paging::{Access, Caching, MapError, Rights, UnmapError};
+use core_vm::PageRange;
 use kernel_arch::paging::Space;
 use smp_lock::{LockClass, TicketLock};
 
@@ -208,6 +211,24 @@ impl AddressSpace {
         let mut new = NewPages::new(pages as usize)?;
         let frame_of = |_| new.take().unwrap_or_default();
         self.enter(virt, pages, Rights::user(access), paid, frame_of)
+    }
+
+    /// Maps at most [`MAX_PAGES`] pages of a memory object from number `first` on. The caller holds it as long as they
+    /// are mapped.
+    pub fn map_object(
+        &self,
+        range: PageRange,
+        access: Access,
+        from: &SharedFrames,
+        first: u64,
+    ) -> Result<(), SpaceError> {
+        let virt = Self::check_range(range.address(), range.pages())?;
+        let mut found = [Frame::default(); MAX_PAGES as usize];
+        let found = found.get_mut(..range.pages() as usize).ok_or(SpaceError::BadRange)?;
+        from.find(first, found);
+        let rights = Rights { shared: true, ..Rights::user(access) };
+        let frame_of = |n| found.get(n as usize).copied().unwrap_or_default();
+        self.enter(virt, range.pages(), rights, self.pay_for(0)?, frame_of)
     }
 
     /// Maps the time page, where every program expects it, and the counter it refers to.

@@ -43,6 +43,8 @@ pub enum LockClass {
     Members,
     /// What the pages of a process are used for.
     Regions,
+    /// A memory object: who has it, and who pays.
+    Object,
     /// Who waits for a thread's end, and who may.
     Lifecycle,
     /// A CPU's run queue. Never two at once.
@@ -79,7 +81,7 @@ pub enum LockClass {
 
 impl LockClass {
     /// The classes that have an order, outermost first.
-    pub const ORDERED: [Self; 26] = [
+    pub const ORDERED: [Self; 27] = [
         Self::Global,
         Self::Keyboard,
         Self::Console,
@@ -91,6 +93,7 @@ impl LockClass {
         Self::Table,
         Self::Members,
         Self::Regions,
+        Self::Object,
         Self::Lifecycle,
         Self::Queue,
         Self::Reaper,
@@ -132,6 +135,7 @@ impl LockClass {
             | Self::Table
             | Self::Members
             | Self::Regions
+            | Self::Object
             | Self::Lifecycle
             | Self::Queue
             | Self::Cq

@@ -14,7 +14,7 @@ use abi_types::Status;
 use kernel_object as served;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::Objects;
-use kernel_process::{end, handle, join};
+use kernel_process::{end, handle, join, shared};
 use schema_wire::Served;
 
 impl Objects for Kernel {
@@ -51,12 +51,15 @@ impl Objects for Kernel {
             KernelObject::VirtualMemory => schema::virtual_memory::INTERFACE.is_transferable,
             KernelObject::ProcessSpawner => schema::process_spawner::INTERFACE.is_transferable,
             KernelObject::ProcessHandle(_) => schema::process_handle::INTERFACE.is_transferable,
+            KernelObject::FrameAllocator => schema::frame_allocator::INTERFACE.is_transferable,
+            KernelObject::MemoryObject(_) => schema::memory_object::INTERFACE.is_transferable,
         }
     }
 
     fn retained(self, object: KernelObject) -> bool {
         match object {
             KernelObject::ProcessHandle(process) => handle::retained(self, process),
+            KernelObject::MemoryObject(facet) => shared::retained(self, facet),
             _ => true,
         }
     }
@@ -65,6 +68,7 @@ impl Objects for Kernel {
         match object {
             KernelObject::ThreadHandle(thread) => join::handle_released(self, thread),
             KernelObject::ProcessHandle(process) => handle::released(self, process),
+            KernelObject::MemoryObject(facet) => shared::released(self, facet),
             _ => {}
         }
     }
@@ -102,6 +106,15 @@ fn serve(
         KernelObject::VirtualMemory => {
             let mut server = served::virtual_memory::VirtualMemory(calling);
             schema::virtual_memory::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::FrameAllocator => {
+            let mut server = served::frame_allocator::FrameAllocator(calling);
+            schema::frame_allocator::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::MemoryObject(of) => {
+            let mut host = served::memory_object::Facet { calling, of };
+            let mut server = served::memory_object::MemoryObject(&mut host);
+            schema::memory_object::dispatch(&mut server, method, params, results)
         }
         KernelObject::ThreadSpawner => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);

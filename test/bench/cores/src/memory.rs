@@ -1,4 +1,4 @@
-//! Frames, page tables, heap slots; clocks, and when memory can be used again.
+//! Frames, page tables, heap slots; clocks.
 
 use core_address::{Frame, FrameRange, VirtAddr};
 use core_clock::Rate;
@@ -7,7 +7,6 @@ use core_oneshot::OneShot;
 use core_paging::tree::{map, protect, translate, unmap};
 use core_paging::{Access, Entry, PageSizes, Request, Rights, TableStore};
 use core_slab::{Class, Occupancy};
-use smp_reclaim::{Limbo, Quiescence};
 use std::hint::black_box;
 
 use crate::Bench;
@@ -18,7 +17,6 @@ pub fn run(bench: &Bench) {
     paging(bench);
     slab(bench);
     clock(bench);
-    reclaim(bench);
 }
 
 fn frames(bench: &Bench) {
@@ -107,19 +105,5 @@ fn clock(bench: &Bench) {
     bench.run("oneshot: arm and fire", |n| {
         let _ = black_box(timer.arm(n, n + 5));
         let _ = black_box(timer.fired(n + 5));
-    });
-}
-
-fn reclaim(bench: &Bench) {
-    let quiescence = Quiescence::<128>::new();
-    bench.run("reclaim: enter the kernel and leave it", |_| {
-        quiescence.enter(3);
-        quiescence.exit(3);
-    });
-    let mut limbo = Limbo::<u64, 8>::new();
-    bench.run("reclaim: wait for 128 CPUs that are elsewhere", |n| {
-        let grace = quiescence.begin();
-        assert!(limbo.push(grace, n).is_ok());
-        let _ = black_box(limbo.pop(&quiescence));
     });
 }

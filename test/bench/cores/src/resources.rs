@@ -43,7 +43,7 @@ fn vm(bench: &Bench) {
         for n in 0..regions {
             let range = PageRange::from_page(100 + 2 * n, 1).unwrap();
             let _ = list.map_own(range, Access::Read).unwrap();
-            list.settle(range);
+            list.settle(range, |_| {});
         }
         let middle = PageRange::from_page(100 + regions, 1).unwrap();
         let free = PageRange::from_page(101 + regions, 1).unwrap();
@@ -52,14 +52,14 @@ fn vm(bench: &Bench) {
         });
         bench.run(&format!("vm: map and unmap a page among {regions} regions"), |_| {
             let _ = black_box(list.map_own(free, Access::Write).unwrap());
-            list.settle(free);
+            list.settle(free, |_| {});
             list.unmap(free, None).unwrap();
-            list.settle(free);
+            list.settle(free, |_| {});
         });
         bench.run(&format!("vm: protect a page among {regions} regions, twice"), |_| {
             for access in [Access::Write, Access::Read] {
                 list.protect(middle, access, None).unwrap();
-                list.settle(middle);
+                list.settle(middle, |_| {});
             }
         });
         bench.run(&format!("vm: find two free pages past {regions} regions"), |_| {

@@ -18,7 +18,7 @@ pub mod table;
 pub mod words;
 
 /// What is looked for: a measurement, and the function whose loop runs it.
-pub const MEASUREMENTS: [(&str, &str); 11] = [
+pub const MEASUREMENTS: [(&str, &str); 12] = [
     ("null_entry", "client::ring::null_entry"),
     ("ring_nop_1", "client::ring::nop<1>"),
     ("ring_nop_8", "client::ring::nop<8>"),
@@ -30,4 +30,5 @@ pub const MEASUREMENTS: [(&str, &str); 11] = [
     ("park_rt", "client::park::passes<18446744073709551615>"),
     ("yield_thread", "client::threads::yield_thread"),
     ("yield_process", "client::threads::yield_process"),
+    ("map_touch_unmap", "client::memory::map_touch_unmap"),
 ];

@@ -16,7 +16,8 @@ fn wrong_words() {
         (
             &["ipc"][..],
             "`ipc` is not a measurement; one is null_entry, ring_nop_1, ring_nop_8, ring_nop_64, \
-             ipc_rt_0, ipc_rt_64, unpark_none, park_mismatch, park_rt, yield_thread, yield_process"
+             ipc_rt_0, ipc_rt_64, unpark_none, park_mismatch, park_rt, yield_thread, yield_process, \
+             map_touch_unmap"
                 .into(),
         ),
         (&["ipc_rt_0", "ipc_rt_64"], "one measurement at a time, as in ipc_rt_64".into()),

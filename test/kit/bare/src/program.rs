@@ -121,6 +121,29 @@ impl Program {
         self.io().release(slot)
     }
 
+    /// Frames that are in use, but for the kernel heap's: that keeps an empty page of each size that was ever needed, so
+    /// its frames depend on how many things of one size there happened to be at once.
+    pub fn used_frames(&self) -> u64 {
+        let mut info = system_info::Client::new(self.io().large(), self.info);
+        info.machine().map_or(0, |found| {
+            let machine = found.machine;
+            machine.frames_total - machine.frames_free - machine.heap_frames
+        })
+    }
+
+    /// Those once nothing is taken apart in the background any more: as many for some milliseconds.
+    pub fn settled_frames(&self) -> u64 {
+        let mut frames = self.used_frames();
+        let mut times = 0;
+        while times < 30 {
+            self.sleep(100_000);
+            let now = self.used_frames();
+            times = if now == frames { times + 1 } else { 0 };
+            frames = now;
+        }
+        frames
+    }
+
     /// Waits until frames are as many as they were, since ends are taken apart in the background.
     pub fn until_frames(&self, expected: u64) -> u64 {
         for _ in 0..2000 {

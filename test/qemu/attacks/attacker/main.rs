@@ -3,6 +3,7 @@
 //! It has nothing that any program may not have: its own ring, threads, endpoint, timer and console.
 //!
 //! * [`rings`]: the ring, its credits and cells. [`objects`]: threads, facets, sleeps, parks, messages.
+//!   [`shared`]: memory objects.
 //! * [`mixed`]: several of these at once. [`open`]: attacks on what is known to be open. [`sizes`]: little or much of
 //!   the same.
 #![no_std]
@@ -12,6 +13,7 @@ mod mixed;
 mod objects;
 mod open;
 mod rings;
+mod shared;
 mod sizes;
 
 use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
@@ -42,6 +44,9 @@ struct Attacker {
     /// Its own endpoint, and a facet of it.
     own: CapSlot,
     to_self: CapSlot,
+    /// Its address space, and what makes memory objects.
+    memory: CapSlot,
+    frames: CapSlot,
     /// A facet of a server that others call too.
     echo: CapSlot,
     /// A facet of the observer's endpoint.
@@ -102,6 +107,8 @@ fn main(env: &'static Env) -> Result<(), Error> {
         by: By { spawner: named("spawner"), control: named("control") },
         own: named("own"),
         to_self: named("self"),
+        memory: named("memory"),
+        frames: named("frames"),
         echo: named("echo"),
         observer: named("observer"),
     };
@@ -157,6 +164,7 @@ fn carry_out(attacker: &Attacker, order: Order, until_ns: u64, word: u64) -> [u6
         Order::FullFacets => mixed::full_facets,
         Order::LostCalls => mixed::lost_calls,
         Order::Timeouts => mixed::timeouts,
+        Order::Objects => shared::objects,
         Order::End => mixed::end,
         Order::Fault => mixed::fault,
         Order::ConsoleReads => open::console_reads,

@@ -29,6 +29,8 @@ pub const SUITE: Suite<Observer> = Suite::new(&[
     Test::new("attacks.full_facets", |t| one(t, Order::FullFacets, 1)),
     Test::new("attacks.lost_calls", |t| one(t, Order::LostCalls, 6)),
     Test::new("attacks.timeouts", |t| one(t, Order::Timeouts, 12)),
+    // The attacker, and the server that it sends to.
+    Test::new("attacks.objects", |t| one(t, Order::Objects, 2)),
     Test::new("attacks.nothing_is_kept", nothing_is_kept),
     Test::new("attacks.end", |t| last(t, "mortal", Order::End, 14)),
     Test::new("attacks.fault", |t| last(t, "faulty", Order::Fault, 1)),
@@ -95,6 +97,7 @@ fn nothing_is_kept(t: &mut Testing<'_>) -> Outcome {
         Order::FullFacets,
         Order::LostCalls,
         Order::Timeouts,
+        Order::Objects,
     ];
     for order in orders {
         let mut found = [None; 2];

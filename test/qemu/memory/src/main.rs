@@ -3,11 +3,13 @@
 //! * [`own`]: map, unmap, protect, reserve, region; right and wrong arguments.
 //! * [`pointers`]: pages that come and go under pointers given to the kernel.
 //! * [`siblings`]: threads on other CPUs while pages go.
+//! * [`objects`]: memory that processes share.
 //! * [`limits`]: what there is runs out, and nothing is lost.
 #![no_std]
 #![no_main]
 
 mod limits;
+mod objects;
 mod own;
 mod pointers;
 mod siblings;
@@ -15,7 +17,7 @@ mod siblings;
 use abi_types::CapSlot;
 use capos_rt::caller::Caller;
 use capos_rt::{Env, Error};
-use schema::virtual_memory;
+use schema::{frame_allocator, virtual_memory};
 use test_bare::program::{Program, Sibling};
 use test_kit::{Suite, T, Test};
 
@@ -27,6 +29,12 @@ pub struct Shared {
     pub program: Program,
     /// A VirtualMemory.
     pub memory: CapSlot,
+    /// A FrameAllocator.
+    pub frames: CapSlot,
+    /// Another process.
+    pub peer: CapSlot,
+    /// Another, which ends.
+    pub maker: CapSlot,
 }
 
 impl Shared {
@@ -59,6 +67,14 @@ const SUITE: Suite<Shared> = Suite::new(&[
     Test::new("memory.storm_against_calls", siblings::storm),
     Test::new("memory.cancel_finds_nothing", siblings::cancel),
     Test::new("memory.overlapping_changes", siblings::overlapping),
+    Test::new("memory.object_arguments", objects::arguments),
+    Test::new("memory.object_facets", objects::facets),
+    Test::new("memory.object_same_bytes", objects::same_bytes),
+    Test::new("memory.object_ping_pong", objects::ping_pong),
+    Test::new("memory.object_unmapped_under_calls", objects::unmapped_under_calls),
+    Test::new("memory.object_exhausted", objects::exhausted),
+    // The maker is gone after this.
+    Test::new("memory.object_maker_ends", objects::maker_ends),
     Test::new("memory.regions_run_out", limits::regions),
     Test::new("memory.machine_runs_out", limits::machine),
 ]);
@@ -66,5 +82,8 @@ const SUITE: Suite<Shared> = Suite::new(&[
 fn main(env: &'static Env) -> Result<(), Error> {
     let program = Program::new(env, &SIBLINGS)?;
     let memory = env.cap("memory", virtual_memory::INTERFACE_ID)?;
-    test_user::run_with(env, &SUITE, &mut Shared { program, memory })
+    let frames = env.cap("frames", frame_allocator::INTERFACE_ID)?;
+    let named = |name: &str| env.caps.named(name).unwrap_or(CapSlot::NONE);
+    let (peer, maker) = (named("peer"), named("maker"));
+    test_user::run_with(env, &SUITE, &mut Shared { program, memory, frames, peer, maker })
 }

@@ -75,25 +75,12 @@ fn read_by_sibling(t: &Run<'_>, cpus: u32) -> u64 {
     READ.load(Ordering::Relaxed)
 }
 
-/// Free frames once nothing is taken apart in the background any more: as many for some milliseconds.
-fn settled_frames(t: &Run<'_>) -> u64 {
-    let mut frames = t.env.program.free_frames();
-    let mut times = 0;
-    while times < 30 {
-        t.env.program.sleep(100_000);
-        let now = t.env.program.free_frames();
-        times = if now == frames { times + 1 } else { 0 };
-        frames = now;
-    }
-    frames
-}
-
 /// Runs a race twice: the first time threads get their rings and the kernel its memory, and the second costs nothing.
-fn twice(t: &mut Run<'_>, race: fn(&mut Run<'_>) -> Outcome) -> Outcome {
+pub fn twice(t: &mut Run<'_>, race: fn(&mut Run<'_>) -> Outcome) -> Outcome {
     race(t)?;
-    let before = settled_frames(t);
+    let before = t.env.program.settled_frames();
     race(t)?;
-    check_eq!(t, t.env.program.until_frames(before), before);
+    check_eq!(t, t.env.program.settled_frames(), before);
     Ok(())
 }
 
@@ -105,16 +92,14 @@ pub fn storm(t: &mut Run<'_>) -> Outcome {
     twice(t, calls)
 }
 
-/// How many changes wait at once is a matter of luck, and the kernel's heap keeps a frame for the most there ever were;
-/// what a change loses, several races lose more than once.
+/// What a change loses, several races lose more than once.
 pub fn overlapping(t: &mut Run<'_>) -> Outcome {
     changes(t)?;
-    let before = settled_frames(t);
+    let before = t.env.program.settled_frames();
     for _ in 0..3 {
         changes(t)?;
     }
-    let after = settled_frames(t);
-    check!(t, after + 1 >= before, "{before} frames, then {after}");
+    check_eq!(t, t.env.program.settled_frames(), before);
     Ok(())
 }
 

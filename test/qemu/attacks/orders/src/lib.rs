@@ -72,11 +72,13 @@ pub enum Order {
     Flood,
     /// As many siblings as the second word says, one after the other, each with operations pending when it ends.
     Exits,
+    /// Memory objects until slots or frames are used up, mapped, sent and released.
+    Objects,
 }
 
 impl Order {
     /// Every order, by number.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Compute,
         Self::Rings,
         Self::Cells,
@@ -110,6 +112,7 @@ impl Order {
         Self::Free,
         Self::Flood,
         Self::Exits,
+        Self::Objects,
     ];
 
     /// The order with that number.
