@@ -2,7 +2,7 @@
 
 use crate::OutOfMemory;
 use crate::fallible::try_leak;
-use crate::stack::{CPU_STACK_PAGES, INTERRUPT_STACK_PAGES, KernelStack};
+use crate::stack::{INTERRUPT_STACK_PAGES, KernelStack, STACK_PAGES};
 use kernel_arch::cpu::{self, IstStacks, PerCpu};
 
 /// Stacks of one CPU: the one it runs on and four for exceptions.
@@ -15,7 +15,7 @@ impl Stacks {
     fn new() -> Result<Stacks, OutOfMemory> {
         let small = || KernelStack::new(INTERRUPT_STACK_PAGES);
         Ok(Stacks {
-            main: KernelStack::new(CPU_STACK_PAGES)?,
+            main: KernelStack::new(STACK_PAGES)?,
             interrupt: [small()?, small()?, small()?, small()?],
         })
     }

@@ -13,11 +13,9 @@ use core_paging::{Access, Rights};
 use kernel_arch::{cpu, paging};
 use smp_lock::{LockClass, TicketLock};
 
-/// Pages of a thread's kernel stack: in checked images, whose frames are large, 128 KiB; in others at least twice
-/// what was seen used ([`most_used`]): an image that measures fails if it sees more than half.
-pub const STACK_PAGES: u64 = if cfg!(checked) { 32 } else { 8 };
-/// Pages of a CPU's stack: it boots on it, or is idle.
-pub const CPU_STACK_PAGES: u64 = 32;
+/// Pages of a kernel stack (128 KiB): room for checked images, whose frames are large, and for a spawn, which takes
+/// more than 32 KiB in any. An image that measures fails if it sees more than half of it used ([`most_used`]).
+pub const STACK_PAGES: u64 = 32;
 /// Pages of a stack for #DF, NMI, #MC and #DB: a report formats and demangles on it.
 pub const INTERRUPT_STACK_PAGES: u64 = 8;
 
@@ -74,7 +72,7 @@ fn allocate(order: Order) -> Result<OwnedFrames, OutOfMemory> {
     Ok(block)
 }
 
-/// How many bytes of a thread's stack were used at most, over all there have been; for the end of an image
+/// How many bytes of a stack of [`STACK_PAGES`] were used at most, over all there have been; for the end of an image
 /// that measures.
 pub fn most_used() -> u64 {
     let taken = TAKEN.lock();
@@ -83,8 +81,7 @@ pub fn most_used() -> u64 {
     (0..SLOTS).filter(is_taken).filter_map(used).max().unwrap_or(0)
 }
 
-/// How many bytes of the stack in that slot were used, if it is a thread's or an exception's: those that CPUs
-/// run on are larger.
+/// How many bytes of the stack in that slot were used, if it is one of [`STACK_PAGES`]: an exception's is smaller.
 fn used(slot: usize) -> Option<u64> {
     let top = top_of(slot);
     let frame_below =
