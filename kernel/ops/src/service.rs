@@ -4,6 +4,7 @@ use crate::paid::{NoMemory, PaidVec};
 use crate::party::Party;
 use abi_types::InterfaceTag;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core_cap::{Grant, GrantEntry, Grants};
 use core_endpoint::{Endpoint, EndpointKey, Limits, Record};
 use core_fallible::try_push;
@@ -47,27 +48,45 @@ impl Facet {
     }
 }
 
+/// Records that are made between two pauses.
+const RECORDS_PER_PAUSE: usize = 32;
+
 impl Service {
-    /// A service of an endpoint for each of these interfaces, with these limits, and their names.
+    /// A service of an endpoint for each of these interfaces, with these limits, and their names. `pause` is called
+    /// now and then, with no lock held: there may be thousands of records.
     pub fn new(
         ledger: &'static Ledger,
         limits: Limits,
         serves: &[InterfaceTag],
+        pause: impl Fn(),
     ) -> Result<(Self, Vec<EndpointKey>), NoMemory> {
         let count = serves.len();
         let records = (limits.queued + limits.in_flight) as usize * count;
-        let mut calls = Calls::new(
-            PaidVec::of(ledger, records, |_| Record::UNUSED)?,
-            PaidVec::of(ledger, count, |_| Endpoint::UNUSED)?,
-        );
+        let made = Cell::new(0_usize);
+        let before = || {
+            made.set(made.get() + 1);
+            if made.get().is_multiple_of(RECORDS_PER_PAUSE) {
+                pause();
+            }
+        };
+        let record = |_| {
+            before();
+            Record::UNUSED
+        };
+        let records = PaidVec::of(ledger, records, record)?;
+        let endpoints = PaidVec::of(ledger, count, |_| Endpoint::UNUSED)?;
+        let mut calls = Calls::new_with(records, endpoints, before);
         let (mut endpoints, mut interfaces) = (Vec::new(), PaidVec::with_room(ledger, count)?);
         for interface in serves {
+            pause();
             let endpoint = calls.open(limits).map_err(|_| NoMemory::Machine)?;
             try_push(&mut endpoints, endpoint)?;
             interfaces.push((endpoint, *interface))?;
         }
+        pause();
         let grants =
             Grants::new(PaidVec::of(ledger, GRANTS_PER_SERVICE, |_| GrantEntry::default())?);
+        pause();
         let facets = PaidVec::with_room(ledger, GRANTS_PER_SERVICE)?;
         Ok((Self { calls, grants, facets, interfaces }, endpoints))
     }

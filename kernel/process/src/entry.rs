@@ -95,12 +95,15 @@ fn begin_claimed<M: Machine>(
     let name = Name::new(from.name);
     let mut serves = [schema::endpoint::INTERFACE_TAG; limits::GRANTS];
     let mut count = 0;
-    for grant in from.grants() {
+    for (line, grant) in from.grants().enumerate() {
         if let GrantKind::Endpoint { interface_id, .. } = grant?.kind
             && let Some(place) = serves.get_mut(count)
         {
             *place = tag(name, interface_id)?;
             count += 1;
+        }
+        if line % GRANTS_PER_PREEMPTION_POINT == GRANTS_PER_PREEMPTION_POINT - 1 {
+            preemption_point(m);
         }
     }
     preemption_point(m);
@@ -133,7 +136,7 @@ fn begin_claimed<M: Machine>(
 }
 
 /// Grants of the manifest that are read between two preemption points.
-const GRANTS_PER_PREEMPTION_POINT: usize = 16;
+const GRANTS_PER_PREEMPTION_POINT: usize = 8;
 
 /// Shows the endpoints of the first `processes` processes, by number; a preemption point after each process.
 fn each_endpoint<M: Machine>(

@@ -16,6 +16,7 @@ use core_address::PAGE_SIZE;
 use core_elf::{FileBytes, Image, Segment, Source};
 use core_ledger::Frames;
 use core_vm::{Access, PageRange, VmError};
+use kernel_dispatch::preemption_point;
 use kernel_ops::machine::{MAX_COPY_BYTES, NotMapped, Space};
 use kernel_ops::map::MapError;
 use kernel_ops::paid::NoMemory;
@@ -25,8 +26,8 @@ use zerocopy::IntoBytes;
 const PAGES_PER_PORTION: u64 = 8;
 /// Bytes that are copied in one portion.
 const COPY_BYTES: usize = MAX_COPY_BYTES;
-/// Guards whose pages are set aside in one portion.
-const GUARDS_PER_PORTION: usize = 4;
+/// Guards whose pages are set aside in one portion, each in a list of up to hundreds of regions.
+const GUARDS_PER_PORTION: u64 = 2;
 
 /// Why a program was not loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +79,12 @@ pub enum Portion {
 /// Where a load has got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Pages of the numbered part of the image are mapped.
-    Map { part: usize, page: u64 },
-    /// Bytes of the numbered part are copied.
-    Copy { part: usize, page: u64 },
+    /// Pages of a part of the image are mapped.
+    Map { page: u64 },
+    /// Bytes of it are copied.
+    Copy { page: u64 },
     /// The pages of guards are set aside, from that number on.
-    Guards(usize),
+    Guards(u64),
     /// The stack of the first thread.
     Stack { page: u64 },
     /// Its thread-local data: the pages, then the bytes.
@@ -95,15 +96,20 @@ enum At {
 }
 
 /// A program on its way into a process.
-pub struct Load<'s, M: Machine, S: Source + ?Sized> {
+pub struct Load<'s, M: Machine, S: Source + ?Sized, P> {
     m: M,
     process: &'static Process<M>,
     source: &'s S,
     image: &'s Image,
+    /// What is mapped after `part`: a program may have hundreds, so they are not looked for again.
+    parts: P,
+    /// What is being mapped.
+    part: Option<Segment>,
     at: At,
 }
 
-impl<'s, M: Machine, S: Source + ?Sized> Load<'s, M, S> {
+/// A program on its way, whatever tells its parts.
+impl<'s, M: Machine, S: Source + ?Sized> Load<'s, M, S, ()> {
     /// The program in `source`, of which `image` was read. What does not fit the process's account is refused
     /// before a page is mapped.
     pub fn new(
@@ -111,33 +117,40 @@ impl<'s, M: Machine, S: Source + ?Sized> Load<'s, M, S> {
         process: &'static Process<M>,
         source: &'s S,
         image: &'s Image,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Load<'s, M, S, impl Iterator<Item = Segment>>, LoadError> {
         let pages = u32::try_from(pages_of(image)).unwrap_or(u32::MAX);
         let fits = process.ops.ledger.reserve(Frames, pages).map_err(NoMemory::Account)?;
         drop(fits);
-        Ok(Self { m, process, source, image, at: At::Map { part: 0, page: 0 } })
+        let mut parts = image.parts();
+        let part = parts.next();
+        Ok(Load { m, process, source, image, parts, part, at: At::Map { page: 0 } })
     }
+}
 
+impl<M: Machine, S: Source + ?Sized, P: Iterator<Item = Segment>> Load<'_, M, S, P> {
     /// Does the next portion.
     pub fn step(&mut self) -> Result<Portion, LoadError> {
         self.at = match self.at {
-            At::Map { part, page } => match self.image.parts().nth(part) {
+            At::Map { page } => match self.part {
                 None => At::Guards(0),
                 Some(segment) => {
                     let done = self.map(segment.start, segment.pages, page, segment.access)?;
                     match done < segment.pages {
-                        true => At::Map { part, page: done },
-                        false => At::Copy { part, page: 0 },
+                        true => At::Map { page: done },
+                        false => At::Copy { page: 0 },
                     }
                 }
             },
-            At::Copy { part, page } => match self.image.parts().nth(part) {
+            At::Copy { page } => match self.part {
                 Some(segment) if page < pages_with_bytes(&segment) => {
                     let (zeros, bytes) = segment.page(page);
                     self.copy(segment.start + page * PAGE_SIZE + zeros as u64, bytes)?;
-                    At::Copy { part, page: page + 1 }
+                    At::Copy { page: page + 1 }
                 }
-                _ => At::Map { part: part + 1, page: 0 },
+                _ => {
+                    self.part = self.parts.next();
+                    At::Map { page: 0 }
+                }
             },
             At::Guards(first) => self.set_guards_aside(first)?,
             At::Stack { page } => {
@@ -183,7 +196,7 @@ impl<'s, M: Machine, S: Source + ?Sized> Load<'s, M, S> {
         if page == 0 {
             ops.map.change(
                 &ops.ledger,
-                || {},
+                || preemption_point(self.m),
                 |regions| regions.map_own(range, access).map(|_| ()),
             )?;
         }
@@ -217,19 +230,21 @@ impl<'s, M: Machine, S: Source + ?Sized> Load<'s, M, S> {
     }
 
     /// Sets the pages of some guards aside, so that nothing is ever mapped there.
-    fn set_guards_aside(&self, first: usize) -> Result<At, LoadError> {
+    fn set_guards_aside(&self, first: u64) -> Result<At, LoadError> {
         let ops = &self.process.ops;
-        let mut count = 0;
-        for address in self.image.guards().addresses().skip(first).take(GUARDS_PER_PORTION) {
+        for number in first..first + GUARDS_PER_PORTION {
+            let Some(address) = self.image.guards().address(number) else {
+                self.process.members.lock().guards = self.image.guards().clone();
+                return Ok(At::Stack { page: 0 });
+            };
             let range = PageRange::new(address, 1).map_err(|_| LoadError::Places)?;
-            ops.map.change(&ops.ledger, || {}, |regions| regions.reserve(range))?;
-            count += 1;
+            ops.map.change(
+                &ops.ledger,
+                || preemption_point(self.m),
+                |regions| regions.reserve(range),
+            )?;
         }
-        if count == GUARDS_PER_PORTION {
-            return Ok(At::Guards(first + count));
-        }
-        self.process.members.lock().guards = self.image.guards().clone();
-        Ok(At::Stack { page: 0 })
+        Ok(At::Guards(first + GUARDS_PER_PORTION))
     }
 
     /// Copies some of the template of thread-local data; with the last of it the word that points to itself.

@@ -256,7 +256,7 @@ impl<M: Objects> Process<M> {
         };
         let (service, endpoints) = match new.serves {
             [] => (None, Vec::new()),
-            serves => Service::new(ledger, limits, serves)
+            serves => Service::new(ledger, limits, serves, &pause)
                 .map(|(service, endpoints)| (Some(service), endpoints))?,
         };
         pause();

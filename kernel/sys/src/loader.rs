@@ -132,6 +132,8 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
     let is_module = |name: &str| machine.module(name).is_some();
     let manifest = Manifest::check(bytes, is_module)?;
     let only_marked = manifest.has_boot_marks()?;
+    // The check of the whole manifest does not count: there is no thread yet that it could keep from running.
+    section::begin();
     let mut begun: Vec<(u32, &'static Process)> = Vec::new();
     // All processes and endpoints first: a client may stand before its server.
     for (number, from) in (0..).zip(manifest.processes()?) {

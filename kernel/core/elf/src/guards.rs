@@ -75,10 +75,16 @@ impl Guards {
         inside.flat_map(|guards| (0..guards.count).map(|i| guards.start + i * guards.stride))
     }
 
-    /// The address of every guard page, the first thread's among them.
-    pub fn addresses(&self) -> impl Iterator<Item = u64> {
-        let all = core::iter::once(&FIRST_STACK).chain(&self.0);
-        all.flat_map(|guards| (0..guards.count).map(|i| guards.start + i * guards.stride))
+    /// The address of a guard page by its number, the first thread's first; `None` beyond the last.
+    pub fn address(&self, number: u64) -> Option<u64> {
+        let mut left = number;
+        for guards in core::iter::once(&FIRST_STACK).chain(&self.0) {
+            if left < guards.count {
+                return Some(guards.start + left * guards.stride);
+            }
+            left -= guards.count;
+        }
+        None
     }
 
     /// How many pages are guards.
@@ -189,6 +195,17 @@ mod tests {
         assert_eq!(found(0x48_2fff), Some(of_two));
         assert_eq!(found(0), None);
         assert_eq!(found(u64::MAX), None);
+    }
+
+    #[test]
+    fn guard_pages_are_numbered_without_a_gap() {
+        let first = STACK_TOP - (STACK_PAGES + 1) * PAGE_SIZE;
+        let expected = [first, 0x40_1000, 0x40_a000, 0x41_3000, 0x48_0000, 0x48_2000];
+        let guards = guards();
+        assert!((0..6).filter_map(|number| guards.address(number)).eq(expected));
+        assert_eq!(guards.address(6), None);
+        assert_eq!(Guards::new().address(0), Some(first));
+        assert_eq!(Guards::new().address(1), None);
     }
 
     #[test]

@@ -84,9 +84,15 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
 
     /// A service without endpoints. The records' generations are kept, so that storage can be
     /// used by one service after another without a token coming back to life.
-    pub fn new(mut records: S, mut endpoints: E) -> Self {
+    pub fn new(records: S, endpoints: E) -> Self {
+        Self::new_with(records, endpoints, || {})
+    }
+
+    /// The same; `before` is called before each record is made free, and may have a preemption point.
+    pub fn new_with(mut records: S, mut endpoints: E, before: impl Fn()) -> Self {
         let mut first_free = NO_RECORD;
         for index in (0..records.count()).rev() {
+            before();
             if let Some(record) = records.at_mut(index) {
                 let generation = record.generation;
                 *record = Record { next: first_free, ..Record::used_before(generation) };

@@ -84,7 +84,7 @@ impl Handles {
 
     fn change(&self, change: impl Fn(u64) -> Option<u64>) -> HandlesVerdict {
         // AcqRel, pairs with itself: who gives the record back comes after all who held it.
-        let before = self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| change(word));
+        let before = self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, &change);
         match before.ok().and_then(change) {
             Some(0) => HandlesVerdict::Free,
             _ => HandlesVerdict::Kept,
