@@ -227,11 +227,11 @@ pub fn accounts_of_every_size(t: &mut T<'_, Env>) -> Outcome {
     let (space, ledger) = (&slot.space, &slot.ledger);
     require_eq!(t, space.create(ledger), Ok(()));
     let most = PLENTY.frames - 5;
-    for _ in 0..most / 64 {
+    for _ in 0..u64::from(most) / MAX_PAGES {
         let at = PAGE + u64::from(used(ledger)) * 4096;
-        require_eq!(t, space.map_new(at, 64, Access::Write), Ok(()));
+        require_eq!(t, space.map_new(at, MAX_PAGES, Access::Write), Ok(()));
     }
-    let full = space.map_new(PAGE + (1 << 30), 64, Access::Write);
+    let full = space.map_new(PAGE + (1 << 30), MAX_PAGES, Access::Write);
     let is_exhausted =
         matches!(full, Err(SpaceError::Account(ChargeError::Exhausted { line: Line::Frames, .. })));
     check!(t, is_exhausted, "{full:?}");

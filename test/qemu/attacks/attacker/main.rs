@@ -39,7 +39,6 @@ struct Attacker {
     timer: CapSlot,
     park: CapSlot,
     console: CapSlot,
-    memory: CapSlot,
     by: By,
     /// Its own endpoint, and a facet of it.
     own: CapSlot,
@@ -103,7 +102,6 @@ fn main(env: &'static Env) -> Result<(), Error> {
         timer: named("timer"),
         park: named("park"),
         console: named("console"),
-        memory: named("memory"),
         by: By { spawner: named("spawner"), control: named("control") },
         own: named("own"),
         to_self: named("self"),
