@@ -28,6 +28,7 @@
 
 mod end;
 mod endpoint;
+mod found;
 mod invariants;
 mod queue;
 mod record;
@@ -37,9 +38,10 @@ mod store;
 mod verdict;
 
 pub use endpoint::{Endpoint, EndpointKey, Limits, Load};
+pub use found::{FoundCaller, FoundReceiver};
 pub use record::{Call, CallKey, Donation, Record, RecvKey};
 pub use redeliver::{CallAgain, CallRejected, RecvAgain, RecvRejected};
-pub use service::{FoundCaller, FoundReceiver, Service};
+pub use service::Service;
 pub use store::Store;
 pub use verdict::{
     CallEnd, CallError, CallVerdict, ClosedEndpoint, CreateError, DrainVerdict, Ended, ExpireError,

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use abi_types::{ReplyToken, Status};
 
 use crate::endpoint::{Endpoint, EndpointKey, Limits, Load};
+use crate::found::{FoundCaller, FoundReceiver};
 use crate::record::{
     Call, CallKey, Donation, Life, NO_RECORD, Record, RecvKey, is_past, next_generation,
 };
@@ -24,56 +25,6 @@ pub struct Service<C, R, S, E> {
     /// Teardown has passed every position below this one.
     pub(crate) drained: u32,
     pub(crate) parties: PhantomData<(C, R)>,
-}
-
-/// Where a waiting receiver was found.
-#[derive(Debug)]
-pub struct FoundReceiver<'s, S> {
-    endpoint: &'s mut Endpoint,
-    records: &'s mut S,
-    index: u32,
-}
-
-impl<S> FoundReceiver<'_, S> {
-    /// The call of `caller`, without a deadline, goes to the receiver.
-    #[inline(always)]
-    pub fn deliver<C: Copy, R: Copy>(self, caller: C)
-    where
-        S: Store<Record<C, R>>,
-    {
-        let Self { endpoint, records, index } = self;
-        let Some(record) = records.at_mut(index) else { return };
-        record.life = Life::Delivered { caller, donation: None };
-        let next = core::mem::replace(&mut record.next, NO_RECORD);
-        endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
-        endpoint.receivers.front_is(records, next);
-    }
-}
-
-/// Where a waiting caller was found.
-#[derive(Debug)]
-pub struct FoundCaller<'s, S> {
-    endpoint: &'s mut Endpoint,
-    records: &'s mut S,
-    key: RecvKey,
-}
-
-impl<S> FoundCaller<'_, S> {
-    /// The caller is answered, and `receiver` waits for the next call.
-    #[inline(always)]
-    pub fn answer_then_wait<C: Copy, R: Copy>(self, receiver: R)
-    where
-        S: Store<Record<C, R>>,
-    {
-        let Self { endpoint, records, key: RecvKey { index, generation } } = self;
-        let Some(record) = records.at_mut(index) else { return };
-        record.generation = generation;
-        record.life = Life::Receiving;
-        record.holder = Some(receiver);
-        (record.previous, record.next) = (endpoint.receivers.tail, NO_RECORD);
-        endpoint.in_flight = endpoint.in_flight.wrapping_sub(1);
-        endpoint.receivers.back_is(records, index);
-    }
 }
 
 impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R, S, E> {
@@ -242,12 +193,10 @@ impl<C: Copy, R: Copy, S: Store<Record<C, R>>, E: Store<Endpoint>> Service<C, R,
             return None;
         }
         let index = endpoint.receivers.head;
-        let receiver = self.records.at(index)?.holder?;
-        let _ = endpoint.receivers.pop_front(&mut self.records);
-        endpoint.in_flight = endpoint.in_flight.wrapping_add(1);
-        let record = self.records.at_mut(index)?;
-        record.life = Life::Delivered { caller, donation: None };
-        Some((receiver, ReplyToken::new(index, record.generation)))
+        let record = self.records.at(index)?;
+        let (receiver, token) = (record.holder?, ReplyToken::new(index, record.generation));
+        FoundReceiver { endpoint, records: &mut self.records, index }.deliver(caller);
+        Some((receiver, token))
     }
 
     /// Gives a call to the longest waiting receiver, or queues it.

@@ -67,12 +67,7 @@ impl Ledger {
 
     /// Reserves `count` of a line. Commit it when what it pays for exists, or drop it.
     #[inline]
-    pub fn reserve<L: Counted>(
-        &self,
-        line: L,
-        count: u32,
-    ) -> Result<Reservation<'_, L>, ChargeError> {
-        let _ = line;
+    pub fn reserve<L: Counted>(&self, _: L, count: u32) -> Result<Reservation<'_, L>, ChargeError> {
         self.reserve_line(count)
     }
 
