@@ -1,7 +1,7 @@
 //! Memory of the kernel's heap beside the charge that pays for it.
 
 use alloc::vec::Vec;
-use core_fallible::{OutOfMemory, try_collect, try_push};
+use core_fallible::{OutOfMemory, try_collect, try_push, try_reserve_exact};
 use core_ledger::{Charge, ChargeError, KernelBytes, Ledger};
 
 /// Why there is no memory for a process.
@@ -52,14 +52,16 @@ pub struct PaidVec<T> {
 
 impl<T> PaidVec<T> {
     /// An empty vector with room for so many.
+    #[cfg_attr(not(target_os = "none"), track_caller)]
     pub fn with_room(ledger: &'static Ledger, count: usize) -> Result<Self, NoMemory> {
         let paid = pay_for::<T>(ledger, count)?;
         let mut items = Vec::new();
-        items.try_reserve_exact(count).map_err(|_| NoMemory::Machine)?;
+        try_reserve_exact(&mut items, count)?;
         Ok(Self { items, paid })
     }
 
     /// A vector of so many items, each made by its number.
+    #[cfg_attr(not(target_os = "none"), track_caller)]
     pub fn of(
         ledger: &'static Ledger,
         count: usize,
@@ -70,12 +72,13 @@ impl<T> PaidVec<T> {
     }
 
     /// Makes room for so many more than there is room for now.
+    #[cfg_attr(not(target_os = "none"), track_caller)]
     pub fn grow(&mut self, more: usize) -> Result<(), NoMemory> {
         let bytes = more.checked_mul(size_of::<T>()).and_then(|bytes| u32::try_from(bytes).ok());
         let reserved = self.paid.reserve_more(bytes.ok_or(NoMemory::Machine)?)?;
         let room = self.items.capacity().checked_add(more).ok_or(NoMemory::Machine)?;
         let missing = room - self.items.len();
-        self.items.try_reserve_exact(missing).map_err(|_| NoMemory::Machine)?;
+        try_reserve_exact(&mut self.items, missing)?;
         // Of one account: it was reserved through this very charge.
         if self.paid.merge(reserved.commit()).is_err() {
             return Err(NoMemory::Machine);

@@ -9,7 +9,8 @@ use schema::process_handle_capnp::ExitReason;
 use schema::process_spawner::{self, SpawnGrant, SpawnParams, SpawnResults};
 use schema::process_spawner_capnp::GrantSource;
 use schema_wire::{Encode, List, Message, Method};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use test_machine::{Body, Config, Done, Grant, HostObject, Process, Report, User, run};
@@ -268,12 +269,21 @@ fn lack_of_memory_at_every_step_leaves_everything_as_it_was() {
     };
     let all = attempt(None).allocations;
     assert!(all > 30, "{all} allocations");
+    let mut places = BTreeSet::new();
     let refused = (0..all / 2).filter(|at| {
         let before = spawned.load(SeqCst);
-        attempt(Some(*at));
+        places.extend(attempt(Some(*at)).denied.map(Location::file));
         spawned.load(SeqCst) == before
     });
     assert!(refused.count() > 10, "allocations of a spawn that were denied");
+    let heap = [
+        "kernel/ops/src/capability.rs",
+        "kernel/ops/src/pending.rs",
+        "kernel/smp/timer/src/lib.rs",
+    ];
+    for place in heap {
+        assert!(places.contains(place), "{place} never ran out of memory: {places:?}");
+    }
 }
 
 #[test]

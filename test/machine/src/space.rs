@@ -4,6 +4,7 @@ use crate::shared::{HostShared, SharedPage};
 use abi_ring_testing::PlainMemory;
 use abi_sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use core_fallible::OutOfMemory;
+use core_fallible::injection::Answers;
 use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_tlb::{CpuSet, Resident, Residents, Shootdown, Token};
 use core_vm::{Access, PageRange};
@@ -11,7 +12,8 @@ use kernel_ops::machine::{NotMapped, Space, Taken};
 use kernel_ops::paid::NoMemory;
 use smp_ring_testing::cpu_here;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::panic::Location;
+use std::sync::{Arc, Mutex, OnceLock};
 
 const PAGE: u64 = 4096;
 
@@ -51,6 +53,18 @@ pub struct Allocations {
     count: AtomicUsize,
     fails_at: Option<usize>,
     has_begun: AtomicBool,
+    denied: OnceLock<&'static Location<'static>>,
+}
+
+/// Counts one of the kernel's heap.
+impl Answers for Allocations {
+    fn has_memory(&self, at: &'static Location<'static>) -> bool {
+        let is_denied = self.is_to_fail();
+        if is_denied {
+            self.denied.get_or_init(|| at);
+        }
+        !is_denied
+    }
 }
 
 impl Allocations {
@@ -59,13 +73,18 @@ impl Allocations {
         self.has_begun.store(true, SeqCst);
     }
 
-    /// Counts one; the one that is to fail does.
+    /// Counts one of the machine's own; the one that is to fail does.
     pub(crate) fn allocate(&self) -> Result<(), OutOfMemory> {
-        if !self.has_begun.load(SeqCst) {
-            return Ok(());
-        }
-        let number = self.count.fetch_add(1, SeqCst);
-        if self.fails_at == Some(number) { Err(OutOfMemory) } else { Ok(()) }
+        if self.is_to_fail() { Err(OutOfMemory) } else { Ok(()) }
+    }
+
+    fn is_to_fail(&self) -> bool {
+        self.has_begun.load(SeqCst) && self.fails_at == Some(self.count.fetch_add(1, SeqCst))
+    }
+
+    /// Where in the kernel's crates the one that failed was asked for.
+    pub(crate) fn denied(&self) -> Option<&'static Location<'static>> {
+        self.denied.get().copied()
     }
 
     /// Allocations so far.
@@ -77,7 +96,7 @@ impl Allocations {
 /// The flushes of a machine whose CPUs all have every space loaded, and its allocations.
 pub struct Flushes {
     /// What is counted, and may fail.
-    pub(crate) allocations: Allocations,
+    pub(crate) allocations: Arc<Allocations>,
     shootdown: Shootdown<CPUS>,
     residents: Residents,
 }
@@ -87,8 +106,12 @@ impl Flushes {
     pub fn new(cpus: usize, fails_at: Option<usize>) -> Self {
         let residents = Residents::new();
         (0..cpus).for_each(|cpu| residents.enter(Resident::of(cpu)));
-        let allocations =
-            Allocations { count: AtomicUsize::new(0), fails_at, has_begun: AtomicBool::new(false) };
+        let allocations = Arc::new(Allocations {
+            count: AtomicUsize::new(0),
+            fails_at,
+            has_begun: AtomicBool::new(false),
+            denied: OnceLock::new(),
+        });
         Self { allocations, shootdown: Shootdown::new(64), residents }
     }
 

@@ -12,7 +12,7 @@ use abi_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use abi_types::CapSlot;
 use core_cap::Cap;
 use core_endpoint::EndpointKey;
-use core_fallible::OutOfMemory;
+use core_fallible::{OutOfMemory, injection};
 use core_ledger::Line;
 use core_manifest::{Name, Profile};
 use core_sched::CpuId;
@@ -27,7 +27,7 @@ use smp_ipi::IdleSet;
 use smp_park::ParkTable;
 use smp_ring::Context as _;
 use smp_rq::RunQueue;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
 /// What a thread does in user mode.
@@ -146,6 +146,8 @@ pub struct Report {
     pub ends: Vec<(String, i64)>,
     /// Allocations that were made once the processes ran.
     pub allocations: usize,
+    /// Where in the kernel's crates the one that failed was asked for; `None` if it was the machine's, or none did.
+    pub denied: Option<&'static Location<'static>>,
     /// What has come to the console.
     pub console: Vec<u8>,
 }
@@ -228,7 +230,8 @@ pub fn run(config: Config, processes: Vec<Process>, bodies: Vec<Body>) -> Report
     world.check_nothing_is_left();
     let ends = world.ends.lock().unwrap().clone();
     let console = m.console_text();
-    Report { ends, allocations: world.flushes.allocations.count(), console }
+    let allocations = &world.flushes.allocations;
+    Report { ends, allocations: allocations.count(), denied: allocations.denied(), console }
 }
 
 impl World {
@@ -274,6 +277,10 @@ impl World {
         body: impl FnOnce() + Send + 'static,
     ) -> Box<dyn FnOnce() + Send> {
         Box::new(move || {
+            // A model's threads share one of the host's, and its executions follow each other there.
+            if cfg!(not(shuttle)) {
+                injection::install(Some(self.flushes.allocations.clone()));
+            }
             if let Err(unwound) = catch_unwind(AssertUnwindSafe(body)) {
                 // The end of a thread, or a panic; a model reports those by itself.
                 let is_panic = unwound.is::<&str>() || unwound.is::<String>();

@@ -3,7 +3,7 @@
 use crate::{Admitted, MAX_WAITING, WRITE_BYTES};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core_fallible::{OutOfMemory, try_box, try_push};
+use core_fallible::{OutOfMemory, try_box, try_push, try_reserve_exact};
 
 /// A write that waits.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl<P, S: AsRef<[u8]> + AsMut<[u8]>> Outlet<P, S> {
     /// A ring over `bytes`, with memory for the writes that may wait.
     pub fn new(bytes: S) -> Result<Box<Self>, OutOfMemory> {
         let mut waiting = Vec::new();
-        waiting.try_reserve_exact(MAX_WAITING).map_err(|_| OutOfMemory)?;
+        try_reserve_exact(&mut waiting, MAX_WAITING)?;
         try_box(Self { waiting, bytes, first: 0, length: 0, is_stopped: false, is_leaving: false })
     }
 
