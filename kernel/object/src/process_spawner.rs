@@ -114,6 +114,10 @@ fn no_child(error: &ChildError) -> NoResult {
             refuse(InvalidArgument, "the child's capSlots are fewer than its grants")
         }
         ChildError::Inherit(InheritError::Line(line, error)) => no_grant(*line, *error),
+        ChildError::Inherit(InheritError::Memory(NoMemory::Account(error))) => {
+            refused(Overloaded, format_args!("of the spawner: {}", error.message()))
+        }
+        ChildError::Inherit(InheritError::Memory(error)) => no_memory(error),
         ChildError::Thread(error) => {
             let (kind, why) = Refused::from(*error).exception();
             refused(kind, format_args!("of the child: {why}"))
@@ -445,6 +449,7 @@ mod tests {
             (ChildError::Begin(BeginError::Memory(NoMemory::Machine)), Overloaded),
             (ChildError::Interface(2), InvalidArgument),
             (ChildError::Inherit(InheritError::Line(2, unusable)), Failed),
+            (ChildError::Inherit(InheritError::Memory(NoMemory::Machine)), Overloaded),
             (ChildError::Load(LoadError::Changed), Failed),
         ] {
             let mut host = One { refuses: Some(error), ..One::default() };

@@ -8,6 +8,7 @@
 use crate::capability::Object;
 use crate::machine::{ProcessPart, service_of};
 use crate::object::{self, Objects};
+use crate::paid::{NoMemory, PaidVec};
 use crate::transfer::may_pass;
 use abi_types::limits::MAX_TRANSFERS;
 use abi_types::{CapSlot, InterfaceTag};
@@ -17,7 +18,6 @@ use kernel_dispatch::preemption_point;
 /// Capabilities that a child can inherit: as many as a CapSet page has entries.
 pub const MAX_INHERITED: usize = 63;
 const PER_PARCEL: usize = MAX_TRANSFERS as usize;
-const PARCELS: usize = MAX_INHERITED.div_ceil(PER_PARCEL);
 
 /// Why nothing is inherited, and which line of the list is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,24 @@ pub enum InheritError {
     Line(usize, TransferError),
     /// The child's table has no slot for them.
     Slots,
+    /// There is no memory for what is kept of them on their way, or the spawner's account pays for no more.
+    Memory(NoMemory),
+}
+
+/// Some lines of the list on their way.
+struct Going<M: Objects> {
+    /// What they are, until it has arrived or is taken back.
+    parcel: Option<Parcel<Object<M::Other>>>,
+    /// Their slots in the child's table.
+    promised: Option<Reservation>,
 }
 
 /// Capabilities on their way from a spawner to its child.
 pub struct Inheritance<M: Objects> {
     m: M,
     from: &'static ProcessPart<M>,
-    parcels: [Option<Parcel<Object<M::Other>>>; PARCELS],
-    promised: [Option<Reservation>; PARCELS],
+    /// As many as the list needs, paid for by the spawner: for a whole list they are more than a stack should hold.
+    going: PaidVec<Going<M>>,
     has_departed: bool,
 }
 
@@ -71,13 +81,9 @@ impl<M: Objects> Inheritance<M> {
             let error = TransferError::MovedTwice { line: line as u32 };
             return Err(InheritError::Line(line, error));
         }
-        let mut inheritance = Self {
-            m,
-            from,
-            parcels: [const { None }; PARCELS],
-            promised: [const { None }; PARCELS],
-            has_departed: false,
-        };
+        let going = PaidVec::with_room(&from.ledger, list.len().div_ceil(PER_PARCEL));
+        let going = going.map_err(InheritError::Memory)?;
+        let mut inheritance = Self { m, from, going, has_departed: false };
         for (number, requests) in list.chunks(PER_PARCEL).enumerate() {
             preemption_point(m);
             let parcel = inheritance.check(requests).map_err(|error| of_line(number, error))?;
@@ -125,15 +131,20 @@ impl<M: Objects> Inheritance<M> {
                 return Err(of_line(number, error));
             }
         }
-        if let Some(place) = self.parcels.get_mut(number) {
-            *place = Some(parcel);
+        if self.going.push(Going { parcel: Some(parcel), promised: None }).is_err() {
+            self.m.defect("more parcels than the list has");
         }
         Ok(())
     }
 
+    /// What is on its way.
+    fn parcels(&self) -> impl Iterator<Item = &Parcel<Object<M::Other>>> {
+        self.going.as_ref().iter().filter_map(|going| going.parcel.as_ref())
+    }
+
     /// The interface of each, in the order of the list.
     pub fn interfaces(&self) -> impl Iterator<Item = InterfaceTag> {
-        self.parcels.iter().flatten().flat_map(|parcel| parcel.items()).map(|i| i.cap.interface)
+        self.parcels().flat_map(|parcel| parcel.items()).map(|item| item.cap.interface)
     }
 
     /// Promises slots in the child's table; their names, in the order of the list.
@@ -144,11 +155,11 @@ impl<M: Objects> Inheritance<M> {
     ) -> Result<(), InheritError> {
         let mut caps = to.caps.lock();
         let table = caps.as_mut().ok_or(InheritError::Slots)?;
-        for (parcel, place) in self.parcels.iter().zip(&mut self.promised) {
+        for Going { parcel, promised } in self.going.as_mut() {
             let Some(parcel) = parcel else { break };
-            let promised = table.reserve(parcel.count()).map_err(|_| InheritError::Slots)?;
-            promised.slots().iter().for_each(|slot| name(*slot));
-            *place = Some(promised);
+            let slots = table.reserve(parcel.count()).map_err(|_| InheritError::Slots)?;
+            slots.slots().iter().for_each(|slot| name(*slot));
+            *promised = Some(slots);
         }
         Ok(())
     }
@@ -158,10 +169,9 @@ impl<M: Objects> Inheritance<M> {
         let mut caps = self.from.caps.lock();
         let gone = TransferError::Unusable { line: 0, error: CapError::Disconnected };
         let table = caps.as_mut().ok_or(InheritError::Line(0, gone))?;
-        for (number, parcel) in self.parcels.iter().enumerate() {
-            let Some(parcel) = parcel else { break };
+        for (number, parcel) in self.parcels().enumerate() {
             if let Err(error) = table.depart(parcel) {
-                for before in self.parcels.iter().take(number).flatten() {
+                for before in self.parcels().take(number) {
                     // The table is open: it was asked just now, and is locked.
                     let back = table.recall(*before);
                     debug_assert!(back.is_ok(), "a table that is locked was closed");
@@ -176,9 +186,9 @@ impl<M: Objects> Inheritance<M> {
     /// Puts everything into the child's table, and frees what it left.
     pub fn arrive(mut self, to: &'static ProcessPart<M>) {
         let mut caps = to.caps.lock();
-        for (parcel, promised) in self.parcels.iter().zip(&mut self.promised) {
+        for Going { parcel, promised } in self.going.as_mut() {
             if let (Some(parcel), Some(promised), Some(table)) =
-                (parcel, promised.take(), caps.as_mut())
+                (&*parcel, promised.take(), caps.as_mut())
             {
                 let arrived = table.arrive(promised, *parcel);
                 debug_assert!(arrived.is_ok(), "the table of a child without threads is open");
@@ -186,7 +196,7 @@ impl<M: Objects> Inheritance<M> {
         }
         drop(caps);
         let mut caps = self.from.caps.lock();
-        for parcel in self.parcels.iter_mut().filter_map(Option::take) {
+        for parcel in self.going.as_mut().iter_mut().filter_map(|going| going.parcel.take()) {
             if let Some(table) = caps.as_mut() {
                 table.settle(&parcel);
             }
@@ -196,7 +206,7 @@ impl<M: Objects> Inheritance<M> {
     /// Takes everything back: the child gets nothing, and the spawner has what it had. What was promised goes with
     /// the child's table.
     fn take_back(&mut self) {
-        for (parcel, promised) in self.parcels.iter_mut().zip(&mut self.promised) {
+        for Going { parcel, promised } in self.going.as_mut() {
             // Its table is the child's, which is taken apart.
             *promised = None;
             let Some(parcel) = parcel.take() else { continue };

@@ -22,8 +22,9 @@ use kernel_ops::map::MapError;
 use kernel_ops::paid::NoMemory;
 use zerocopy::IntoBytes;
 
-/// Pages that are mapped in one portion: zeroing one takes more than 512 instructions.
-const PAGES_PER_PORTION: u64 = 8;
+/// Pages that are mapped in one portion: zeroing one takes more than 512 instructions, and what a portion takes beside that is
+/// the more of it the fewer there are.
+const PAGES_PER_PORTION: u64 = 16;
 /// Bytes that are copied in one portion.
 const COPY_BYTES: usize = MAX_COPY_BYTES;
 /// Guards whose pages are set aside in one portion, each in a list of up to hundreds of regions.

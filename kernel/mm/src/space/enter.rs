@@ -39,12 +39,17 @@ impl<const N: usize> Zeroed<N> {
 
     /// Has at least so many frames, at most `N`, or no more than before.
     fn fill_up_to(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        while self.count() < count {
-            let slot = self.frames.get_mut(self.end).ok_or(OutOfMemory)?;
-            let mut new = frames::allocate(Order::FRAME)?;
+        while let Some(left @ 1..) = count.checked_sub(self.count()) {
+            let room = self.frames.get_mut(self.end..).ok_or(OutOfMemory)?;
+            let mut new = at_most(left.min(room.len()))?;
             new.zero();
-            *slot = new.leak();
-            self.end += 1;
+            let made = new.count();
+            let first = new.leak();
+            for (slot, number) in room.iter_mut().zip(0..made) {
+                // The order of a block bounds its frames far below where adding would overflow.
+                *slot = first.checked_add(number).unwrap_or_default();
+            }
+            self.end += made as usize;
         }
         Ok(())
     }
@@ -61,6 +66,17 @@ impl<const N: usize> Zeroed<N> {
         self.first += 1;
         Some(frame)
     }
+}
+
+/// A block of at most so many frames, as large as one comes; a single frame if there is none. Its frames are given
+/// back one by one or in runs, as those of any block may be.
+fn at_most(frames: usize) -> Result<OwnedFrames, OutOfMemory> {
+    let largest = frames.checked_ilog2().and_then(|order| Order::for_frames(1 << order));
+    let block = largest.ok_or(OutOfMemory).and_then(frames::allocate);
+    block.or_else(|OutOfMemory| match frames {
+        0 => Err(OutOfMemory),
+        _ => frames::allocate(Order::FRAME),
+    })
 }
 
 impl<const N: usize> Drop for Zeroed<N> {

@@ -27,10 +27,8 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
         let first = AtomicU64::new(0);
         let mut left = u32::try_from(others.as_ref().len()).unwrap_or(u32::MAX).saturating_add(1);
         for word in core::iter::once(&first).chain(more.as_ref()) {
-            let here = left.min(WORD);
-            let bits = if here == WORD { u64::MAX } else { (1 << here) - 1 };
-            word.store(bits, Ordering::Relaxed);
-            left -= here;
+            word.store(lowest_bits(left), Ordering::Relaxed);
+            left = left.saturating_sub(WORD);
         }
         Self { one: Cell::default(), first, others, more }
     }
@@ -148,9 +146,10 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
     pub fn busy(&self, from: u32) -> impl Iterator<Item = (u32, &Cell)> {
         let count = self.count();
         let used = move |(word, base): (&AtomicU64, u32)| {
-            let used = !word.load(Ordering::Acquire);
-            let is_meant = move |index: &u32| (from..count).contains(index);
-            bits(used).map(move |bit| base + bit).filter(is_meant)
+            // A bit that is not set may have no cell: those of a short last word.
+            let is_meant =
+                lowest_bits(count.saturating_sub(base)) & !lowest_bits(from.saturating_sub(base));
+            bits(!word.load(Ordering::Acquire) & is_meant).map(move |bit| base + bit)
         };
         self.words()
             .zip((0_u32..).step_by(WORD as usize))
@@ -162,6 +161,11 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
     pub fn count(&self) -> u32 {
         u32::try_from(self.others.as_ref().len()).unwrap_or(u32::MAX).saturating_add(1)
     }
+}
+
+/// So many of the lowest bits, all of them if it is more than a word has.
+const fn lowest_bits(count: u32) -> u64 {
+    if count < WORD { (1 << count) - 1 } else { u64::MAX }
 }
 
 /// The numbers of the bits that are set.

@@ -55,6 +55,7 @@ pub unsafe fn read_entry(table: Frame, index: usize) -> Entry {
 /// # Safety
 /// `table` is a page table in the direct map that the caller may change, `index` < 512, and if the
 /// table is in use the new entry does not break what relies on the old one.
+#[inline]
 pub unsafe fn write_entry(table: Frame, index: usize, entry: Entry) {
     // SAFETY: aligned and inside the frame by the contract.
     unsafe { direct(table.start()).cast::<u64>().add(index).write_volatile(entry.0) }

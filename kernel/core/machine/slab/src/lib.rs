@@ -11,12 +11,35 @@ pub const PAGE_BYTES: usize = 4096;
 pub const HEADER_BYTES: usize = 64;
 /// The sizes slots come in: what divides the page's rest well, with 64-byte multiples among them.
 const SIZES: [usize; 15] =
-    [16, 32, 48, 64, 96, 128, 192, 256, 320, 448, 576, 672, 1008, 1344, 2016];
+    [16, 32, 48, 64, 96, 128, 192, 256, 320, 448, 576, 672, 1008, 1344, LARGEST];
+/// The last of them.
+const LARGEST: usize = 2016;
+/// What all sizes are multiples of.
+const GRAIN: usize = 16;
+/// The first class that holds so many grains, by their number.
+const FIRST: [u8; LARGEST / GRAIN + 1] = first_by_grains();
 /// How many classes there are.
 pub const CLASSES: usize = SIZES.len();
 /// The most slots a page has.
 const MAX_SLOTS: usize = (PAGE_BYTES - HEADER_BYTES) / 16;
 const WORDS: usize = MAX_SLOTS.div_ceil(64);
+
+#[allow(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, which refuses one that is out of range"
+)]
+const fn first_by_grains() -> [u8; LARGEST / GRAIN + 1] {
+    let mut first = [0; LARGEST / GRAIN + 1];
+    let (mut grains, mut class) = (0, 0);
+    while grains < first.len() {
+        if SIZES[class] < grains * GRAIN {
+            class += 1;
+        }
+        first[grains] = class as u8;
+        grains += 1;
+    }
+    first
+}
 
 /// A size class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,8 +52,13 @@ impl Class {
         if align == 0 || align > HEADER_BYTES {
             return None;
         }
-        let index = SIZES.iter().position(|s| *s >= size && s.is_multiple_of(align))?;
-        u8::try_from(index).ok().map(Class)
+        let first = *FIRST.get(size.div_ceil(GRAIN))?;
+        if align <= GRAIN && GRAIN.is_multiple_of(align) {
+            return Some(Class(first));
+        }
+        let fits =
+            |class: &u8| SIZES.get(usize::from(*class)).is_some_and(|s| s.is_multiple_of(align));
+        (first..CLASSES as u8).find(fits).map(Class)
     }
 
     /// Bytes of a slot.
@@ -139,6 +167,17 @@ mod tests {
                 }
                 assert_eq!(class.slot_at(class.offset(class.slots())), None);
                 assert_eq!(class.slot_at(0), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_class_is_the_smallest_that_fits() {
+        for size in 0..3000 {
+            for align in [1, 2, 4, 8, 16, 32, 64] {
+                let slowly = SIZES.iter().position(|s| *s >= size && s.is_multiple_of(align));
+                let found = Class::for_layout(size, align).map(Class::index);
+                assert_eq!(found, slowly, "size {size} align {align}");
             }
         }
     }
