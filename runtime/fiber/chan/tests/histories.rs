@@ -203,6 +203,36 @@ impl<V: Value> Ends<V> {
     }
 }
 
+/// A fiber's part in a history. What it still holds goes with it, and is noted: also of one that was cancelled before
+/// it ran, whose program is dropped.
+struct Actor<'r, V: Value> {
+    ends: Ends<V>,
+    clock: &'r AtomicU64,
+    histories: &'r Mutex<[Vec<Event>; CHANNELS]>,
+}
+
+impl<V: Value> Actor<'_, V> {
+    fn act(&mut self, op: &Op, value: u32) {
+        let began = self.clock.fetch_add(1, Ordering::SeqCst);
+        let all_did = self.ends.run(op, value);
+        let ended = self.clock.fetch_add(1, Ordering::SeqCst);
+        for (at, did) in all_did {
+            let is_select_send =
+                matches!(op, Op::Select(..)) && matches!(did, Did::Sent(_) | Did::SendClosed);
+            let event = Event { began, ended, did, is_select_send };
+            shield(|| self.histories.lock()[at].push(event));
+        }
+    }
+}
+
+impl<V: Value> Drop for Actor<'_, V> {
+    fn drop(&mut self) {
+        for at in 0..CHANNELS {
+            self.act(&Op::Go(at), 0);
+        }
+    }
+}
+
 /// Runs the programs, one fiber each; those that still wait after a while are cancelled. The history of
 /// each channel. If one `stays`, somebody receives to the end, or could.
 fn record<V: Value>(
@@ -227,21 +257,11 @@ fn record<V: Value>(
         let stayed = stays.then(|| ends(1));
         drop(channels);
         nursery(|n| {
-            for (number, (program, mut ends)) in programs.iter().zip(all).enumerate() {
-                let (clock, histories) = (&clock, &histories);
+            for (number, (program, ends)) in programs.iter().zip(all).enumerate() {
+                let mut actor = Actor { ends, clock: &clock, histories: &histories };
                 n.spawn(move || {
-                    let going = (0..CHANNELS).map(Op::Go).collect::<Vec<_>>();
-                    for (step, op) in program.iter().chain(&going).enumerate() {
-                        let value = (number * 100 + step) as u32;
-                        let began = clock.fetch_add(1, Ordering::SeqCst);
-                        let all_did = ends.run(op, value);
-                        let ended = clock.fetch_add(1, Ordering::SeqCst);
-                        for (at, did) in all_did {
-                            let is_select_send = matches!(op, Op::Select(..))
-                                && matches!(did, Did::Sent(_) | Did::SendClosed);
-                            let event = Event { began, ended, did, is_select_send };
-                            shield(|| histories.lock()[at].push(event));
-                        }
+                    for (step, op) in program.iter().enumerate() {
+                        actor.act(op, (number * 100 + step) as u32);
                     }
                 });
             }
