@@ -733,6 +733,10 @@ PROOFS = {
         "//kernel/smp/trace:smp_trace_buffer",
         "//kernel/smp/trace:smp_trace_cost",
         "//kernel/smp/trace:smp_trace_session",
+        "//kernel/ops:kernel_ops_trace",
+        "//kernel/object:kernel_object_test",
+        "//test/qemu/trace:trace_qemu_1d_checked",
+        "//test/qemu/trace:trace_qemu_4r_release",
     ],
     "Q1": [
         "//kernel/core/machine/frames:core_frames_model",

@@ -52,6 +52,13 @@ impl<T: Sync> OnceSlice<T> {
     }
 }
 
+impl<T: Sync> AsRef<[T]> for OnceSlice<T> {
+    #[inline]
+    fn as_ref(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
 impl<T: Sync> Default for OnceSlice<T> {
     fn default() -> Self {
         Self::new()

@@ -2,9 +2,11 @@
 //! idle one takes from others.
 
 use crate::machine::{Here, Machine, Record, Saw, cpu_of, lock, thread_of};
+use crate::trace::{self, point};
 use crate::wake::{arrive, request, send_where_allowed, situation};
 use core_sched::{CpuId, CpuSet, MayRun, Refusal, balance};
 use core_thread::{DispatchVerdict, State};
+use schema::trace_capnp::TraceEvent;
 use smp_ipi::Requests;
 use smp_rq::{Next, Node, QueueGuard};
 
@@ -208,6 +210,7 @@ pub(crate) fn steal<M: Machine>(m: M, here: &Here<M>, now: u64) -> Loot {
             queue.with(item.0, |queue, item, entity| queue.enqueue(item, entity, lag, now)),
         );
         drop(queue);
+        point(m, TraceEvent::Stolen, || trace::moved::<M>(thread, victim));
         m.saw(here, Saw::Stole(thread));
         m.saw(here, Saw::Queued(thread, here.id()));
         return Loot::Thread;

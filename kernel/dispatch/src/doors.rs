@@ -2,7 +2,9 @@
 
 use crate::machine::{Here, Machine, Record, Saw};
 use crate::stop::{end, give_way};
+use crate::trace::point;
 use crate::wake::settle_direct;
+use schema::trace_capnp::TraceEvent;
 use smp_ipi::Requests;
 
 /// The timer's deadline has passed. `from_user` says that it interrupted user mode; the machine then
@@ -10,6 +12,7 @@ use smp_ipi::Requests;
 pub fn timer<M: Machine>(m: M, from_user: bool) {
     let here = Here::now(m);
     m.saw(&here, Saw::TimerFired);
+    point(m, TraceEvent::Fired, || (0, 0));
     let now = m.clock();
     m.expire(&here, now);
     // An idle CPU looks at its queue next and arms what it needs. There is no slice to be armed for: the
@@ -60,6 +63,7 @@ pub fn interrupt<M: Machine>(m: M) {
     if requests.is_empty() {
         return;
     }
+    point(m, TraceEvent::Interrupt, || (0, requests.bits().into()));
     m.serve(&here, requests);
     if here.current().is_none() {
         // The idle loop looks again.

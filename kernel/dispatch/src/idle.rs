@@ -2,6 +2,8 @@
 
 use crate::choose::{Choice, Loot, choose, steal};
 use crate::machine::{Here, Machine, Saw};
+use crate::trace::{self, Why, point};
+use schema::trace_capnp::TraceEvent;
 
 /// One turn of the idle loop: a thread runs if there is one to be had here or elsewhere, else the CPU
 /// halts. The machine calls it again when the CPU is idle and something has happened.
@@ -43,6 +45,7 @@ fn start<M: Machine>(m: M, here: Here<M>, thread: &'static M::Thread) {
         here.set_announced(false);
         m.idle_set().retract(here.id().index());
     }
+    point(m, TraceEvent::Switched, || (trace::value_of::<M>(Some(thread)), Why::WasIdle as u64));
     here.set_current(Some(thread));
     m.saw(&here, Saw::Switched);
     m.saw(&here, Saw::Runs(thread));

@@ -11,6 +11,7 @@
 //! * `wake.rs`: threads become runnable: where they go, and who is told.
 //! * `stop.rs`: the current thread stops and another runs: wait, hand-over, preemption, yield, end.
 //! * `choose.rs`: what a CPU runs next; balancing and stealing.
+//! * `trace.rs`: what is recorded of all that.
 //! * `doors.rs`: where interrupts come in and threads go out. `idle.rs`: a CPU without threads.
 //!
 //! # Rules
@@ -25,12 +26,14 @@
 //! - **No reference to a CPU outlives a point where the thread may move** ([`Here`]): a function that
 //!   may switch takes the proof of being here away.
 #![cfg_attr(not(any(test, loom)), no_std)]
+#![cfg_attr(target_os = "none", feature(rust_cold_cc))]
 
 mod choose;
 mod doors;
 mod idle;
 mod machine;
 mod stop;
+pub mod trace;
 mod wake;
 
 pub use doors::{WayOut, before_user, interrupt, owes, preemption_point, timer, way_out};

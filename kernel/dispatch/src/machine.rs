@@ -8,6 +8,7 @@ use core_sched_policy::Policy;
 use core_thread::{StateWord, ThreadKey};
 use smp_ipi::{IdleSet, Pending, Requests};
 use smp_rq::{Node, QueueGuard, RunQueue};
+use smp_trace::{Buffer, Control, Memory};
 
 /// The parts of a thread's record that the driver reaches.
 pub trait Record: Sync + 'static {
@@ -187,6 +188,11 @@ pub trait Machine: Copy + 'static {
     fn reap(self, thread: &'static Self::Thread);
     /// A thread ran, and somebody pays for it.
     fn charge(self, thread: &'static Self::Thread, charge: Charge);
+    /// What is recorded; nothing ever is on a machine without it.
+    #[inline(always)]
+    fn trace(self) -> Option<&'static Control> {
+        None
+    }
     /// Something happened that a machine may count.
     fn saw(self, here: &Here<Self>, what: Saw<Self::Thread>);
     /// Whether that bug is planted here and now; never in a kernel.
@@ -224,6 +230,8 @@ pub struct Cpu<M: Machine> {
     resched: AtomicBool,
     /// It is in the idle set. Its own.
     is_announced: AtomicBool,
+    /// What it records. Its own to write.
+    pub trace: Buffer<Memory>,
     /// What the machine keeps of it.
     pub own: M::Own,
 }
@@ -239,6 +247,7 @@ impl<M: Machine> Cpu<M> {
             direct: AtomicBool::new(false),
             resched: AtomicBool::new(false),
             is_announced: AtomicBool::new(false),
+            trace: Buffer::new(Memory::new()),
             own,
         }
     }

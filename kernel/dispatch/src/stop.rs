@@ -5,9 +5,11 @@
 
 use crate::choose::{Choice, choose};
 use crate::machine::{After, Defect, Here, Machine, Record, Saw, lock_home, thread_of};
+use crate::trace::{self, Why, point};
 use crate::wake::{arrive, enqueue_woken, send_where_allowed, wake_an_idle_cpu};
 use core_sched::Requeue;
 use core_thread::{CommitVerdict, DispatchVerdict, RequeueVerdict};
+use schema::trace_capnp::TraceEvent;
 use smp_rq::QueueGuard;
 
 /// Carries a choice out: the CPU leaves the stack of `of` for the next one.
@@ -18,6 +20,14 @@ fn go<M: Machine>(m: M, here: Here<M>, choice: &Choice<M>, after: After, of: &'s
         Choice::Idle | Choice::Again => None,
         Choice::Same => return,
     };
+    point(m, TraceEvent::Switched, || {
+        let why = match after {
+            After::Wait => Why::Waits,
+            After::Requeue => Why::Requeued,
+            After::End => Why::Ended,
+        };
+        (trace::value_of::<M>(next), why as u64)
+    });
     here.set_current(next);
     here.set_resched(false);
     m.saw(&here, Saw::Switched);
@@ -128,6 +138,7 @@ fn handed_over<M: Machine>(
     thread: &'static M::Thread,
     next: &'static M::Thread,
 ) {
+    trace::hand_off(m, || trace::value_of::<M>(Some(next)));
     here.set_current(Some(next));
     m.saw(&here, Saw::Ready(next));
     m.saw(&here, Saw::HandedOver);
@@ -160,6 +171,7 @@ fn hand_over_otherwise<M: Machine>(
                 if let Some(at) = handed.slice_end_ns {
                     m.arm(&here, now, at);
                 }
+                point(m, TraceEvent::Migrated, || trace::moved::<M>(next, here.id()));
                 return handed_over(m, here, thread, next);
             }
             Err(_) => {
@@ -321,6 +333,7 @@ pub fn end<M: Machine>(m: M, thread: &'static M::Thread) -> M::Gone {
         Choice::Run(next) => Some(next),
         Choice::Idle | Choice::Again | Choice::Same => None,
     };
+    point(m, TraceEvent::Switched, || (trace::value_of::<M>(next), Why::Ended as u64));
     here.set_current(next);
     here.set_resched(false);
     m.saw(&here, Saw::Switched);

@@ -1,10 +1,12 @@
 //! Threads become runnable: where they go, and who is told.
 
 use crate::machine::{Defect, Here, Machine, Record, Saw, cpu_of, lock, lock_home};
+use crate::trace::{self, point};
 use core_sched::place::{self, Situation};
 use core_sched::{Activity, CpuId, CpuSet, DirectOffer, Enqueued};
 use core_sched_policy::Lag;
 use core_thread::{KillVerdict, Ticket, WakeVerdict};
+use schema::trace_capnp::TraceEvent;
 use smp_ipi::Requests;
 
 /// CPUs that a wake is on its way to, of those in `among`.
@@ -81,6 +83,7 @@ pub fn enqueue_new<M: Machine>(m: M, thread: &'static M::Thread) {
 
 /// A resting thread joins the queue of `to`.
 fn join<M: Machine>(m: M, here: &Here<M>, thread: &'static M::Thread, to: CpuId) {
+    point(m, TraceEvent::Woke, || trace::moved::<M>(thread, to));
     let now = m.clock();
     let mut queue = lock_home(m, here, thread);
     if queue.view().cpu() == to {
@@ -103,6 +106,7 @@ pub(crate) fn arrive<M: Machine>(
     lag: Lag,
     now: u64,
 ) {
+    point(m, TraceEvent::Migrated, || trace::moved::<M>(thread, to));
     let mut queue = lock(m, here, to);
     let enqueued = m.agreed(
         queue.with(thread.node(), |queue, item, entity| queue.enqueue(item, entity, lag, now)),
@@ -227,6 +231,7 @@ pub fn offer_direct<M: Machine>(m: M, thread: &'static M::Thread) {
         return enqueue_woken(m, thread);
     }
     m.saw(&here, Saw::Ready(thread));
+    point(m, TraceEvent::Woke, || trace::moved::<M>(thread, here.id()));
     let now = m.clock();
     let node = thread.node();
     let mut queue = lock_home(m, &here, thread);

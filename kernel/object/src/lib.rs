@@ -21,6 +21,7 @@ pub mod thread_control;
 pub mod thread_handle;
 pub mod thread_spawner;
 pub mod timer;
+pub mod trace;
 pub mod virtual_memory;
 
 use schema_wire::{Exception, ExceptionKind, NoResult};

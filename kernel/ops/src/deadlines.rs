@@ -11,7 +11,9 @@
 use crate::machine::{CpuPart, Defect, Machine, OwnRing, Pending, Record};
 use crate::party::{Fit, Party};
 use core_thread::ThreadKey;
+use kernel_dispatch::trace::point;
 use kernel_dispatch::{Cpu, Here};
+use schema::trace_capnp::TraceEvent;
 use smp_pending::{Limit, Target};
 use smp_timer::{Armed, Expired, Owner, Pinned};
 
@@ -103,6 +105,7 @@ pub fn stop_enter<M: Machine>(m: M, ring: &OwnRing<M>) {
 fn arm<M: Machine>(m: M, timer: Pinned<'_>, owner: Owner, deadline_ns: u64) -> Armed {
     let deadline_ns =
         if m.plants(Defect::LateDeadline) { deadline_ns + 4_000_000 } else { deadline_ns };
+    point(m, TraceEvent::Armed, || (ThreadKey::from_bits(owner.thread).slot.into(), deadline_ns));
     match Here::now(m).own().deadlines().arm(timer, owner, deadline_ns) {
         Ok(armed) => armed,
         Err(_) => m.defect("a timer that is in use was armed"),
@@ -139,6 +142,9 @@ pub fn expire<M: Machine>(m: M, here: &Here<M>, now_ns: u64, serve: impl Fn(Due<
         if m.plants(Defect::StaleDeadline) {
             m.linger();
         }
+        point(m, TraceEvent::Expired, || {
+            (ThreadKey::from_bits(expired.owner.thread).slot.into(), 0)
+        });
         if let Some(due) = due(m, expired, now_ns) {
             serve(due);
         }

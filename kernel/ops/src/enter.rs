@@ -11,18 +11,28 @@ use crate::wait::wait;
 use crate::{fastpath, park, pass};
 use abi_ring::{Refusal, Sole, Stop, Visitor};
 use abi_types::{EnterFlags, EnterResult, NEVER, Opcode, Status};
+use kernel_dispatch::trace::point;
 use kernel_dispatch::{self as dispatch, Here, Record as _};
+use schema::trace_capnp::TraceEvent;
 
 /// The syscall: dispatches the calling thread's ring and waits.
 #[inline(always)]
 pub fn cap_enter<M: Objects>(m: M, here: Here<M>, min_complete: u64, timeout_ns: u64) -> u64 {
     let Some(thread) = here.current() else { m.defect("a syscall without a thread") };
+    if M::TRACES_SYSCALLS {
+        point(m, TraceEvent::Enter, || (min_complete, timeout_ns));
+    }
     let entered = thread
         .ops()
         .home
         .with_own(|ring| enter(Caller { m, thread, ring }, here, min_complete, timeout_ns));
     match entered {
-        Some(result) => result.0,
+        Some(result) => {
+            if M::TRACES_SYSCALLS {
+                point(m, TraceEvent::Leave, || (result.0, 0));
+            }
+            result.0
+        }
         None => m.defect("a thread without a ring"),
     }
 }

@@ -20,7 +20,9 @@ use abi_types::{EnterResult, NEVER, Status};
 use core_cap::Cap;
 use core_endpoint::CallKey;
 use core_thread::{ResumeVerdict, ThreadKey, WaitVerdict};
+use kernel_dispatch::trace::point;
 use kernel_dispatch::{self as dispatch, Here, Record as _};
+use schema::trace_capnp::TraceEvent;
 use smp_pending::Target;
 
 /// Carries out a ring's only SQE if it is such a CALL: the server, whose wait is claimed and who has
@@ -57,6 +59,9 @@ pub fn send<M: Machine>(
     let outcome =
         Outcome { status: Status::Ok, flags: 0, method, length, badge, token: token.to_bits() };
     post(thread, to.cell, &outcome, caller, slot);
+    point(caller.m, TraceEvent::Call, || {
+        (thread.ops().slot().into(), thread.ops().process_slot().into())
+    });
     Some(thread)
 }
 
@@ -83,6 +88,7 @@ pub fn answer_and_wait<M: Machine>(
     found.answer_then_wait(keep(caller, sole.take(answer.user_data), (0, 0, 0), target));
     let outcome = Outcome { length: answer.length, ..Outcome::plain(Status::Ok) };
     post(thread, to.cell, &outcome, caller, answer.slot);
+    point(caller.m, TraceEvent::Answer, || (thread.ops().slot().into(), 1));
     Some(thread)
 }
 

@@ -22,6 +22,8 @@ use core_endpoint::{
     Call, CallAgain, CallKey, CallVerdict, EndpointKey, RecvAgain, RecvKey, RecvVerdict,
     ReplyThenRecvError, ReplyVerdict,
 };
+use kernel_dispatch::trace::{NOBODY, point};
+use schema::trace_capnp::TraceEvent;
 use smp_pending::{Limit, Operation, Target};
 
 /// A call that was matched with a receive.
@@ -86,7 +88,17 @@ fn call_endpoint<M: Objects>(
     if deadline_ns > now {
         deadlines::bound(caller.m, caller.ring, Limit::Call, party, deadline_ns);
     }
-    match place_call(caller, facet, grant, Call { caller: party, badge, deadline_ns }, now) {
+    let placed = place_call(caller, facet, grant, Call { caller: party, badge, deadline_ns }, now);
+    if let Ok(verdict) = &placed {
+        point(caller.m, TraceEvent::Call, || {
+            let to = match verdict {
+                CallVerdict::Deliver { to, .. } => to.thread.slot.into(),
+                CallVerdict::Queued(_) => NOBODY,
+            };
+            (to, facet.process.slot.into())
+        });
+    }
+    match placed {
         Ok(CallVerdict::Queued(_)) => {}
         Ok(CallVerdict::Deliver { to, token }) => {
             let delivery = Delivery { token, from: party, to, badge, deadline_ns };
@@ -272,6 +284,13 @@ pub fn recv<M: Objects>(caller: Caller<'_, M>, credit: Credit, recv: &Recv) -> F
     });
     match received {
         Ok(verdict) => {
+            point(caller.m, TraceEvent::Receive, || {
+                let from = match &verdict {
+                    RecvVerdict::Deliver { caller, .. } => caller.thread.slot.into(),
+                    RecvVerdict::Waiting(_) => NOBODY,
+                };
+                (from, 0)
+            });
             received_now(caller, party, verdict);
             Finish::Later
         }
@@ -350,6 +369,7 @@ fn answer_only<M: Objects>(
     });
     match replied {
         Ok(reply) => {
+            point(caller.m, TraceEvent::Answer, || (asker(&reply), 0));
             give_answer(caller, answer, list, reply, false);
             Finish::Plain(credit, Status::Ok)
         }
@@ -388,11 +408,20 @@ fn answer_then_recv<M: Objects>(
     });
     match replied {
         Ok((reply, received)) => {
+            point(caller.m, TraceEvent::Answer, || (asker(&reply), 1));
             give_answer(caller, answer, list, reply, true);
             received_now(caller, party, received);
             Finish::Later
         }
         Err(status) => Finish::Plain(caller.unkeep(party), status),
+    }
+}
+
+/// The thread that an answer is for, as an event's value.
+fn asker(reply: &ReplyVerdict<Party>) -> u64 {
+    match reply {
+        ReplyVerdict::Complete { caller, .. } => caller.thread.slot.into(),
+        _ => NOBODY,
     }
 }
 

@@ -22,7 +22,7 @@
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
 //! * `park.rs`: words that threads wait at. `deadlines.rs`: time limits. `expire.rs`: who serves them.
-//!   `pending.rs`: what a thread keeps of its operations.
+//!   `pending.rs`: what a thread keeps of its operations. `trace.rs`, `trace_owner.rs`: whose the trace is.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
@@ -50,6 +50,8 @@ pub mod pass;
 mod pending;
 pub mod service;
 pub mod shared;
+pub mod trace;
+pub mod trace_owner;
 pub mod transfer;
 pub mod wait;
 

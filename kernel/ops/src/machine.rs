@@ -9,6 +9,7 @@ use crate::party::Party;
 pub use crate::pending::Pending;
 use crate::service::Service;
 use crate::shared::Shared;
+use crate::trace_owner::TraceOwner;
 use abi_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi_types::{CapSlot, Status};
 use alloc::boxed::Box;
@@ -155,6 +156,8 @@ pub trait Machine:
     type RingMemory: abi_ring::Memory + Send + Sync + 'static;
     /// The memory of a process.
     type Space: Space;
+    /// Whether system calls are recorded: a point more on the way of each.
+    const TRACES_SYSCALLS: bool;
     /// Objects that the kernel serves and whose operations are calls alone.
     type Other: Copy + core::fmt::Debug + PartialEq + Send + 'static;
 
@@ -189,6 +192,8 @@ pub struct Tables {
     pub has_fast_path: bool,
     /// Console output of processes.
     pub outputs: Outputs,
+    /// Whose the trace is.
+    pub trace: TraceOwner,
 }
 
 /// What a thread keeps with its ring, for as long as it lives.

@@ -25,7 +25,7 @@ use kernel_dispatch::{self as dispatch, Here, preemption_point};
 use kernel_ops::complete::complete_ended;
 use kernel_ops::machine::{Defect, Own};
 use kernel_ops::party::{Fit, Party};
-use kernel_ops::{cancel, deadlines, object};
+use kernel_ops::{cancel, deadlines, object, trace};
 use smp_pending::Target;
 
 /// Threads killed between two preemption points: as many as fit a section of kernel code (`section`), each with
@@ -371,7 +371,11 @@ fn drain_capabilities<M: Machine>(m: M, process: &'static Process<M>) -> Stage {
     }
     match verdict {
         DrainVerdict::More => Stage::Capabilities,
-        DrainVerdict::Done => Stage::Calls,
+        DrainVerdict::Done => {
+            // It may have passed on the capability by which it started.
+            trace::end(m, process.key());
+            Stage::Calls
+        }
     }
 }
 

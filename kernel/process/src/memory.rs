@@ -23,6 +23,7 @@ use core_fallible::try_box;
 use core_sched::CpuId;
 use core_tlb::CpuSet;
 use core_vm::{Access, PageRange, RangeError, Region, VmError};
+use kernel_dispatch::trace::point;
 use kernel_dispatch::{self as dispatch, Here, preemption_point};
 use kernel_ops::complete::{complete, complete_words};
 use kernel_ops::machine::{Space, Taken};
@@ -30,6 +31,7 @@ use kernel_ops::map::RegionList;
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::paid::{NoMemory, pay_for};
 use kernel_ops::party::Party;
+use schema::trace_capnp::TraceEvent;
 use schema_wire::Exception;
 use smp_ipi::Requests;
 use smp_pending::Target;
@@ -213,6 +215,7 @@ pub(crate) fn enter<M: Machine>(
     most: u64,
     mut step: impl FnMut(PageRange) -> Result<(), NoMemory>,
 ) -> Result<u64, NotNow> {
+    point(calling.caller.m, TraceEvent::Map, || (range.address(), range.pages()));
     let mut next = range.first();
     while let Some(part) = part_of(range, next, most) {
         if let Err(error) = step(part) {
@@ -279,6 +282,9 @@ fn change_tables<M: Machine>(
 
 /// Interrupts CPUs, so that they flush.
 fn interrupt<M: Machine>(m: M, cpus: CpuSet) {
+    if !cpus.is_empty() {
+        point(m, TraceEvent::Shootdown, || (cpus.iter().count() as u64, 0));
+    }
     for cpu in cpus.iter().filter_map(CpuId::new) {
         dispatch::request(m, &Here::now(m), cpu, Requests::TLB);
     }
@@ -294,6 +300,11 @@ fn take_out<M: Machine>(
     refused: Option<Refused>,
 ) -> Result<(), NotNow> {
     let m = calling.caller.m;
+    let event = match what {
+        What::Unmap => TraceEvent::Unmap,
+        What::Protect(_) => TraceEvent::Protect,
+    };
+    point(m, event, || (range.address(), range.pages()));
     let mut next = range.first();
     while let Some(part) = next_part(process, range, next) {
         let Some(taken) = change_tables(m, process, part, what) else {

@@ -31,6 +31,8 @@ pub enum KernelObject {
     Console,
     /// The record port.
     Records,
+    /// What each CPU did.
+    Trace,
     /// The clock.
     Timer,
     /// The address space of the process.

@@ -42,6 +42,7 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         GrantKind::Console => KernelObject::Console,
         GrantKind::Records => KernelObject::Records,
         GrantKind::Timer => KernelObject::Timer,
+        GrantKind::Trace => KernelObject::Trace,
         GrantKind::SystemInfo => KernelObject::SystemInfo,
         GrantKind::ThreadSpawner => KernelObject::ThreadSpawner,
         GrantKind::ThreadControl => KernelObject::ThreadControl,

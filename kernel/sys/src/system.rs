@@ -19,6 +19,7 @@ use kernel_mm::fallible::{try_collect, try_leak};
 use kernel_mm::room;
 use kernel_ops::machine::{CpuPart, Tables};
 use kernel_ops::outlets::Outputs;
+use kernel_ops::trace_owner::TraceOwner;
 use kernel_process::Records;
 use smp_lock::Watch;
 use smp_park::ParkTable;
@@ -94,6 +95,7 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
         park: ParkTable::new(waiters, park_secret),
         has_fast_path: options.fast_path,
         outputs: Outputs::new(MAX_PROCESSES as usize)?,
+        trace: TraceOwner::new(),
     };
     if !RECORDS.set_rooms(threads, processes, objects) || !CPUS.set(cpus) {
         defect("the system's tables are made twice");

@@ -21,6 +21,7 @@ use kernel_arch::context::{self, Context, KernelStart, UserStart};
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
 use kernel_arch::{apic, log, time};
+use kernel_dispatch::trace::point;
 use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut, preemption_point};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_zeroed_words;
@@ -36,11 +37,15 @@ use kernel_ops::shared::MemoryFacet;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Records, drain, end, handle, join};
+use schema::trace_capnp::TraceEvent;
 use smp_ipi::{IdleSet, Requests};
 use smp_pending::Target;
+use smp_trace::Control;
 
 /// CPUs that announced they are idle.
 static IDLE: IdleSet = IdleSet::new();
+/// What is recorded.
+static TRACE: Control = Control::new();
 
 impl Machine for Kernel {
     type Policy = AnyPolicy;
@@ -188,6 +193,11 @@ impl Machine for Kernel {
     }
 
     #[inline(always)]
+    fn trace(self) -> Option<&'static Control> {
+        Some(&TRACE)
+    }
+
+    #[inline(always)]
     fn saw(self, here: &Here, what: Saw<Thread>) {
         let counters = &here.own().counters;
         match what {
@@ -297,6 +307,9 @@ pub(crate) fn attend(frame: &TrapFrame) {
     section::begin();
     // Without a running system a request for attention needs no more than the wake it is.
     if system::is_up() {
+        if frame.vector().0 != IPI_VECTOR {
+            point(Kernel, TraceEvent::Interrupt, || (frame.vector().0.into(), 0));
+        }
         dispatch::interrupt(Kernel);
         leave_interrupt(frame.is_from_user());
     }
@@ -315,6 +328,7 @@ impl kernel_ops::Machine for Kernel {
     type Context = UserContext;
     type RingMemory = PinnedRing;
     type Space = AddressSpace;
+    const TRACES_SYSCALLS: bool = cfg!(any(checked, measure));
     type Other = KernelObject;
 
     #[inline(always)]

@@ -84,6 +84,7 @@ impl World {
         if self.tables.outputs.is_open(process.slot()) {
             bytes += OUTPUT_BYTES;
         }
+        bytes += self.tables.trace.paid_by(process.key()) as usize;
         let (held_frames, held_bytes) = process.ops.map.held();
         bytes += held_bytes;
         counted[Line::KernelBytes.index()] = bytes as u32;

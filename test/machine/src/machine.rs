@@ -27,6 +27,7 @@ use smp_ipi::{IdleSet, Requests};
 use smp_pending::Target;
 use smp_ring_testing::{HostContext, cpu_here};
 use smp_timer::Deadlines;
+use smp_trace::Control;
 use std::convert::Infallible;
 use std::sync::Mutex;
 
@@ -321,6 +322,10 @@ impl Machine for Host {
         thread.charge(charge);
     }
 
+    fn trace(self) -> Option<&'static Control> {
+        Some(&self.0.trace)
+    }
+
     fn saw(self, _: &Here<Self>, _: Saw<Thread<Self>>) {}
 
     fn defect(self, what: &'static str) -> ! {
@@ -336,6 +341,7 @@ impl kernel_ops::Machine for Host {
     type Context = HostContext;
     type RingMemory = &'static PlainMemory;
     type Space = HostSpace;
+    const TRACES_SYSCALLS: bool = true;
     type Other = HostObject;
 
     fn tables(self) -> &'static Tables {

@@ -10,6 +10,7 @@ use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::output::Sent;
 use kernel_ops::shared::MemoryFacet;
+use kernel_ops::trace;
 use kernel_process::{Machine, Thread, end, handle, join, shared};
 use schema_wire::Served;
 
@@ -20,6 +21,8 @@ pub enum HostObject {
     Timer,
     /// The console, which nobody types at.
     Console,
+    /// What each CPU did.
+    Trace,
     /// Threads of the process.
     ThreadSpawner,
     /// The calling thread itself.
@@ -44,6 +47,7 @@ impl HostObject {
         match self {
             Self::Timer => schema::timer::INTERFACE_TAG,
             Self::Console => schema::console::INTERFACE_TAG,
+            Self::Trace => schema::trace::INTERFACE_TAG,
             Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
             Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
             Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
@@ -115,6 +119,10 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::console::Console::new(&mut host);
             schema::console::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::Trace) => {
+            let mut server = served::trace::Trace::new(calling);
+            schema::trace::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadSpawner) => {
             let mut server = served::thread_spawner::ThreadSpawner(calling);
             schema::thread_spawner::dispatch(&mut server, method, params, results)
@@ -162,8 +170,13 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
 }
 
 /// A capability to one of these objects left a slot.
-pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
+pub fn released<M: Machine<Other = HostObject>>(
+    m: M,
+    process: &'static ProcessPart<M>,
+    object: HostObject,
+) {
     match object {
+        HostObject::Trace => trace::end(m, process.key()),
         HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
         HostObject::ProcessHandle(process) => handle::released(m, process),
         HostObject::MemoryObject(facet) => shared::released(m, facet),
@@ -185,6 +198,7 @@ pub fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
     Some(match kind {
         GrantKind::Timer => HostObject::Timer,
         GrantKind::Console => HostObject::Console,
+        GrantKind::Trace => HostObject::Trace,
         GrantKind::ThreadSpawner => HostObject::ThreadSpawner,
         GrantKind::ThreadControl => HostObject::ThreadControl,
         GrantKind::VirtualMemory => HostObject::VirtualMemory,
@@ -214,8 +228,8 @@ impl Objects for Host {
         retained(self, object)
     }
 
-    fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
-        released(self, object);
+    fn released(self, process: &'static ProcessPart<Self>, object: HostObject) {
+        released(self, process, object);
     }
 
     fn exit_thread(self, thread: &'static Thread<Self>, code: i64) -> ! {

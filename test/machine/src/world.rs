@@ -21,12 +21,14 @@ use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
 use kernel_ops::machine::{Defect, Tables};
 use kernel_ops::outlets::Outputs;
+use kernel_ops::trace_owner::TraceOwner;
 use kernel_process::machine::Worker;
 use kernel_process::{NewProcess, Records, spawn};
 use smp_ipi::IdleSet;
 use smp_park::ParkTable;
 use smp_ring::Context as _;
 use smp_rq::RunQueue;
+use smp_trace::Control;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -166,6 +168,8 @@ pub struct World {
     pub(crate) idle: IdleSet,
     pub(crate) records: Records<Host>,
     pub(crate) tables: Tables,
+    /// What is recorded.
+    pub(crate) trace: Control,
     pub(crate) clock: AtomicU64,
     pub(crate) flushes: Flushes,
     pub(crate) console: Mutex<Paper>,
@@ -251,7 +255,9 @@ impl World {
                 park: ParkTable::new(room(threads), [17, 42]),
                 has_fast_path: config.fast_path,
                 outputs: Outputs::new(config.processes as usize).unwrap(),
+                trace: TraceOwner::new(),
             },
+            trace: Control::new(),
             clock: AtomicU64::new(1),
             flushes: Flushes::new(config.cpus, config.out_of_memory_at),
             console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),

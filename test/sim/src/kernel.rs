@@ -46,6 +46,7 @@ impl<P: Policy + 'static> kernel_ops::Machine for Sim<P> {
     type Context = CoroutineContext;
     type RingMemory = Ring;
     type Space = HostSpace<Ring>;
+    const TRACES_SYSCALLS: bool = false;
     type Other = HostObject;
 
     fn tables(self) -> &'static Tables {
@@ -93,8 +94,8 @@ impl<P: Policy + 'static> Objects for Sim<P> {
         test_machine::retained(self, object)
     }
 
-    fn released(self, _: &'static ProcessPart<Self>, object: HostObject) {
-        test_machine::released(self, object);
+    fn released(self, process: &'static ProcessPart<Self>, object: HostObject) {
+        test_machine::released(self, process, object);
     }
 
     fn exit_thread(self, thread: &'static Record<P>, code: i64) -> ! {

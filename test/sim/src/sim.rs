@@ -10,6 +10,7 @@ use core_sched_policy::Policy;
 use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
 use kernel_ops::machine::{CpuPart, Tables};
 use kernel_ops::outlets::Outputs;
+use kernel_ops::trace_owner::TraceOwner;
 use kernel_ops::{deadlines, enter, expire};
 use kernel_process::machine::Worker;
 use kernel_process::{Records, Thread, end, spawn};
@@ -73,6 +74,7 @@ impl<P: Policy + 'static> Sim<P> {
                 park: ParkTable::new(places(room), [config.seed, 1]),
                 has_fast_path: true,
                 outputs: Outputs::new(room + ENDING_PROCESSES).expect("memory for outputs"),
+                trace: TraceOwner::new(),
             },
             world: RefCell::new(World::new(&config, room)),
         };

@@ -26,6 +26,11 @@ impl Requests {
         Self(self.0 | other.0)
     }
 
+    /// As bits.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
     /// Whether all of `other` is in it.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -53,6 +53,11 @@ impl<S: AsRef<[AtomicU64]>> Buffer<S> {
         Self { state: AtomicU64::new(0), lost: AtomicU64::new(0), words }
     }
 
+    /// What it is made of.
+    pub const fn memory(&self) -> &S {
+        &self.words
+    }
+
     /// So many records fit.
     pub fn capacity(&self) -> usize {
         self.words.as_ref().len() / RECORD_WORDS
@@ -89,6 +94,13 @@ impl<S: AsRef<[AtomicU64]>> Buffer<S> {
         }
         // Release: pairs with the Acquire in `read`; the count covers whole records only.
         self.state.store(state.wrapping_add(1), Ordering::Release);
+    }
+
+    /// How many records of `session` there are, and how many had no place. On any CPU, at any time.
+    pub fn counts(&self, session: Session) -> (u64, u64) {
+        let of = |word: u64| if session_of(word) == session { count_of(word).into() } else { 0 };
+        // Relaxed: nothing is read that these count.
+        (of(self.state.load(Ordering::Relaxed)), of(self.lost.load(Ordering::Relaxed)))
     }
 
     /// Copies records of `session` from number `position` on into `to`, as many as there are and

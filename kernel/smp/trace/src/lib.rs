@@ -23,4 +23,7 @@ mod record;
 
 pub use buffer::{Buffer, Portion};
 pub use control::{Control, Session};
-pub use record::{RECORD_WORDS, Record};
+pub use record::{NO_THREAD, RECORD_BYTES, RECORD_WORDS, Record};
+
+/// Memory of a buffer that there is none of until it is wanted, and which then stays.
+pub type Memory = abi_sync::OnceSlice<abi_sync::atomic::AtomicU64>;

@@ -1,11 +1,21 @@
 //! One event.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 /// 64-bit words of a record.
 pub const RECORD_WORDS: usize = 4;
+/// Bytes of a record.
+pub const RECORD_BYTES: usize = size_of::<Record>();
+const _: () = assert!(RECORD_BYTES == RECORD_WORDS * 8);
+const _: () = assert!(cfg!(target_endian = "little"), "a record is read as it lies");
+
+/// In the place of a thread: none.
+pub const NO_THREAD: u32 = u32::MAX;
 
 /// An event: what happened, when, and to which thread or object; 32 bytes, little-endian, in the
 /// order of its fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
+#[repr(C)]
 pub struct Record {
     /// The monotonic clock.
     pub time_ns: u64,

@@ -78,6 +78,8 @@ proptest! {
                     prop_assert_eq!(&to[..portion.copied], &expected);
                     prop_assert_eq!(portion.next, position + portion.copied as u64);
                     prop_assert_eq!(portion.lost, lost);
+                    let counts = (model.len() as u64, lost);
+                    prop_assert_eq!(buffer.counts(control.session()), counts);
                 }
             }
             prop_assert_eq!(control.categories(), categories);
@@ -87,10 +89,29 @@ proptest! {
 
 #[test]
 fn records_are_32_bytes_and_keep_their_fields() {
-    assert_eq!(size_of::<[u64; RECORD_WORDS]>(), 32);
+    assert_eq!((size_of::<[u64; RECORD_WORDS]>(), RECORD_BYTES), (32, 32));
     for number in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
         assert_eq!(Record::of(record(number).words()), record(number));
     }
+}
+
+#[test]
+fn the_bytes_of_a_record_are_its_words() {
+    let bytes: Vec<u8> = record(7).words().iter().flat_map(|word| word.to_le_bytes()).collect();
+    assert_eq!(zerocopy::IntoBytes::as_bytes(&record(7)), bytes);
+}
+
+#[test]
+fn a_buffer_has_no_memory_until_it_is_given_some() {
+    let (control, buffer) = (Control::new(), Buffer::new(Memory::new()));
+    let session = control.start(1);
+    buffer.record(session, &record(1));
+    assert_eq!((buffer.capacity(), buffer.counts(session)), (0, (0, 1)));
+    let words: Vec<_> = (0..2 * RECORD_WORDS).map(|_| AtomicU64::new(0)).collect();
+    assert!(buffer.memory().set(words.leak()));
+    let session = control.start(1);
+    buffer.record(session, &record(2));
+    assert_eq!((buffer.capacity(), buffer.counts(session)), (2, (1, 0)));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use abi_types::Status;
 use kernel_object as served;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::Objects;
+use kernel_ops::trace;
 use kernel_process::{end, handle, join, shared};
 use schema_wire::Served;
 
@@ -44,6 +45,7 @@ impl Objects for Kernel {
                 schema::console::INTERFACE.is_transferable
             }
             KernelObject::Timer => schema::timer::INTERFACE.is_transferable,
+            KernelObject::Trace => schema::trace::INTERFACE.is_transferable,
             KernelObject::SystemInfo => schema::system_info::INTERFACE.is_transferable,
             KernelObject::ThreadSpawner => schema::thread_spawner::INTERFACE.is_transferable,
             KernelObject::ThreadControl => schema::thread_control::INTERFACE.is_transferable,
@@ -64,8 +66,9 @@ impl Objects for Kernel {
         }
     }
 
-    fn released(self, _: &'static ProcessPart<Self>, object: KernelObject) {
+    fn released(self, process: &'static ProcessPart<Self>, object: KernelObject) {
         match object {
+            KernelObject::Trace => trace::end(self, process.key()),
             KernelObject::ThreadHandle(thread) => join::handle_released(self, thread),
             KernelObject::ProcessHandle(process) => handle::released(self, process),
             KernelObject::MemoryObject(facet) => shared::released(self, facet),
@@ -98,6 +101,10 @@ fn serve(
         }
         KernelObject::Timer => {
             schema::timer::dispatch(&mut served::timer::Timer(calling), method, params, results)
+        }
+        KernelObject::Trace => {
+            let mut server = served::trace::Trace::new(calling);
+            schema::trace::dispatch(&mut server, method, params, results)
         }
         KernelObject::SystemInfo => {
             let mut server = served::system_info::SystemInfo(&info::Counted);

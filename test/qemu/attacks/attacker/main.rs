@@ -46,6 +46,8 @@ struct Attacker {
     /// Its address space, and what makes memory objects.
     memory: CapSlot,
     frames: CapSlot,
+    /// What each CPU does.
+    trace: CapSlot,
     /// A facet of a server that others call too.
     echo: CapSlot,
     /// A facet of the observer's endpoint.
@@ -107,6 +109,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
         to_self: named("self"),
         memory: named("memory"),
         frames: named("frames"),
+        trace: named("trace"),
         echo: named("echo"),
         observer: named("observer"),
     };
@@ -163,6 +166,7 @@ fn carry_out(attacker: &Attacker, order: Order, until_ns: u64, word: u64) -> [u6
         Order::LostCalls => mixed::lost_calls,
         Order::Timeouts => mixed::timeouts,
         Order::Objects => shared::objects,
+        Order::Trace => mixed::trace,
         Order::End => mixed::end,
         Order::Fault => mixed::fault,
         Order::ConsoleReads => open::console_reads,

@@ -185,3 +185,18 @@ pub fn fault(_: &Attacker) -> u64 {
     fault::undefined();
     0
 }
+
+/// *trace*: everything is recorded, marks fill the buffers, and all of it is read, started anew and stopped.
+pub fn trace(attacker: &Attacker) -> u64 {
+    let client = || schema::trace::Client::new(attacker.io().large(), attacker.trace);
+    let started = client().start(0xff);
+    for value in 0..100 {
+        let _ = client().mark(value);
+    }
+    for position in [0, 30, 60, 2047, u64::MAX] {
+        let _ = client().read(0, position, u32::MAX);
+    }
+    let _ = client().start(1);
+    let _ = client().stop();
+    u64::from(started.is_ok())
+}

@@ -74,11 +74,13 @@ pub enum Order {
     Exits,
     /// Memory objects until slots or frames are used up, mapped, sent and released.
     Objects,
+    /// The trace started, flooded with marks, read and stopped, again and again.
+    Trace,
 }
 
 impl Order {
     /// Every order, by number.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Compute,
         Self::Rings,
         Self::Cells,
@@ -113,6 +115,7 @@ impl Order {
         Self::Flood,
         Self::Exits,
         Self::Objects,
+        Self::Trace,
     ];
 
     /// The order with that number.
