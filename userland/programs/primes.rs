@@ -45,7 +45,7 @@ fn main(env: &Env) -> Result<i64, Error> {
     }
     let took_ms = (now_ns() - began_ns) / 1_000_000;
     let found = FOUND.load(Ordering::Relaxed);
-    println!(env, "{found} primes below {LIMIT}, in {took_ms} ms with {wanted} threads");
+    println!(env, "{found} primes below {LIMIT}, in {took_ms} ms; threads: {wanted}");
     Ok(0)
 }
 

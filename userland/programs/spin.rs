@@ -23,7 +23,7 @@ fn main(env: &Env) -> Result<i64, Error> {
             return Ok(1);
         }
     };
-    println!(env, "spin: computes with {wanted} threads; Ctrl-C ends it");
+    println!(env, "spin: computes for ever; threads: {wanted}");
     let threads = Threads::of(&env.caps)?;
     for stack in STACKS.iter().take(wanted - 1) {
         let _never_joined = threads.spawn(&env.io, stack, |_| forever(), 0)?;

@@ -10,7 +10,7 @@ use shell_edit::{Editor, Event, LINE_BYTES};
 use crate::candidates::Words as Candidates;
 use crate::commands::{self, Given};
 use crate::jobs::{Job, Jobs, MOST_JOBS};
-use crate::system::{Asked, Happening, Program, Start, System};
+use crate::system::{Asked, Happening, Process, Program, Start, System};
 use crate::text::{Ended, Sentence, sentence};
 use crate::words::Words;
 
@@ -34,18 +34,20 @@ pub const REFUSED: i64 = 1;
 /// program's code outside of that the shell's is [`REFUSED`].
 pub const MOST_CODE: i64 = 100;
 
-const READS_ALONE: &str =
-    "a program reads from the console while it has the foreground, one read at a time";
+const ONE_READ: &str =
+    "another read of this program waits for what is typed: let that one complete first";
+const GONE: &str = "the program is gone";
 
 /// Rows that a screen may have: so many line feeds clear every one.
 const ROWS: usize = 60;
 
-/// The program that a person looks at.
+/// A program's read that waits until something is typed while the program has the foreground.
 #[derive(Clone, Copy, Debug)]
-struct Foreground {
+struct Reader {
     badge: u64,
-    /// Its read that waits, and for how many bytes.
-    reads: Option<(Asked, usize)>,
+    asked: Asked,
+    /// For how many bytes.
+    capacity: usize,
 }
 
 /// The shell.
@@ -55,7 +57,10 @@ pub struct Shell<'s> {
     pub(crate) jobs: Jobs,
     editor: Editor,
     ahead: ArrayVec<u8, AHEAD_BYTES>,
-    foreground: Option<Foreground>,
+    /// One for each program that reads.
+    readers: ArrayVec<Reader, MOST_JOBS>,
+    /// The badge of the program that a person looks at.
+    foreground: Option<u64>,
     /// Whether the console is at the beginning of a row.
     is_row_new: bool,
     last_code: i64,
@@ -79,6 +84,7 @@ impl<'s> Shell<'s> {
             jobs: Jobs::new(),
             editor: Editor::new(PROMPT),
             ahead: ArrayVec::new_const(),
+            readers: ArrayVec::new_const(),
             foreground: None,
             is_row_new: true,
             last_code: 0,
@@ -181,7 +187,7 @@ impl<'s> Shell<'s> {
     /// Gives a job the foreground until it has ended, and lists it no more; how it ended.
     pub(crate) fn attend(&mut self, number: u64) -> Result<i64, Sentence> {
         let badge = self.job(number)?.badge;
-        self.foreground = Some(Foreground { badge, reads: None });
+        self.foreground = Some(badge);
         self.feed();
         let ended = loop {
             match self.job(number)? {
@@ -196,10 +202,7 @@ impl<'s> Shell<'s> {
                 }
             }
         };
-        if let Some(Foreground { reads: Some((asked, _)), .. }) = self.foreground.take() {
-            // Nobody is left to read it; whoever keeps calls lets go of this one.
-            self.system.answer(asked, Err(READS_ALONE));
-        }
+        self.foreground = None;
         if !core::mem::replace(&mut self.is_row_new, true) {
             let _said = self.system.write_str("\n");
         }
@@ -230,31 +233,45 @@ impl<'s> Shell<'s> {
                 self.system.show(&bytes);
                 self.is_row_new = bytes.last().is_none_or(|last| *last == b'\n');
             }
-            Happening::Reads { badge, capacity, asked } => match &mut self.foreground {
-                Some(Foreground { badge: of, reads }) if *of == badge && reads.is_none() => {
-                    *reads = Some((asked, capacity));
-                    self.feed();
-                }
-                _ => self.system.answer(asked, Err(READS_ALONE)),
-            },
+            Happening::Reads { badge, capacity, asked } => {
+                self.reads(Reader { badge, asked, capacity });
+                self.feed();
+            }
             Happening::Ended(process, ended) => {
-                self.jobs.end(process, ended);
+                self.ended(process, ended);
             }
         }
         false
     }
 
+    /// A program reads: its call is kept until there is something for it.
+    fn reads(&mut self, reader: Reader) {
+        let is_second = self.readers.iter().any(|other| other.badge == reader.badge);
+        if is_second || self.readers.try_push(reader).is_err() {
+            self.system.answer(reader.asked, Err(ONE_READ));
+        }
+    }
+
+    /// A process is gone, and what it asked for is let go of; whether it is one of the jobs.
+    fn ended(&mut self, process: Process, ended: Ended) -> bool {
+        let Some(badge) = self.jobs.end(process, ended).map(|job| job.badge) else { return false };
+        if let Some(index) = self.readers.iter().position(|reader| reader.badge == badge) {
+            self.system.answer(self.readers.remove(index).asked, Err(GONE));
+        }
+        true
+    }
+
     /// Gives the program in the foreground what was typed, if it reads.
     fn feed(&mut self) {
-        let Some(Foreground { reads, .. }) = &mut self.foreground else { return };
+        let is_foreground = |reader: &Reader| Some(reader.badge) == self.foreground;
+        let Some(index) = self.readers.iter().position(is_foreground) else { return };
         if self.ahead.is_empty() {
             return;
         }
-        if let Some((asked, capacity)) = reads.take() {
-            let count = self.ahead.len().min(capacity);
-            self.system.answer(asked, Ok(self.ahead.get(..count).unwrap_or_default()));
-            self.ahead.drain(..count);
-        }
+        let Reader { asked, capacity, .. } = self.readers.remove(index);
+        let count = self.ahead.len().min(capacity);
+        self.system.answer(asked, Ok(self.ahead.get(..count).unwrap_or_default()));
+        self.ahead.drain(..count);
     }
 
     /// Says which jobs have ended.
@@ -276,8 +293,8 @@ impl<'s> Shell<'s> {
             };
             let byte = match happening {
                 Happening::Typed(byte) => byte,
-                Happening::Reads { asked, .. } => {
-                    self.system.answer(asked, Err(READS_ALONE));
+                Happening::Reads { badge, capacity, asked } => {
+                    self.reads(Reader { badge, asked, capacity });
                     continue;
                 }
                 Happening::Wrote { bytes, .. } => {
@@ -290,7 +307,7 @@ impl<'s> Shell<'s> {
                     continue;
                 }
                 Happening::Ended(process, ended) => {
-                    if self.jobs.end(process, ended).is_some() {
+                    if self.ended(process, ended) {
                         let _said = self.editor.hide(&mut self.system);
                         self.tell();
                         let _said = self.editor.show(&mut self.system);

@@ -43,8 +43,14 @@ fn every_command_says_what_it_is_for_and_its_example_is_understood() {
         COMMANDS.iter().filter(|command| command.takes != shell_core::commands::Takes::Job)
     {
         let line = command.example.replace("primes", "hello");
-        let code = shows(&format!("{line}\r"), &[PROMPT]);
-        assert_eq!(code, if line == "exit 3" { 3 } else { 0 }, "{line}");
+        let code = shows(&format!("{line}\rq"), &[PROMPT]);
+        // The script's client ends with the key as its code.
+        let expected = match &line[..] {
+            "exit 3" => 3,
+            "demo" => 1,
+            _ => 0,
+        };
+        assert_eq!(code, expected, "{line}");
     }
 }
 
@@ -72,8 +78,9 @@ fn what_is_typed_ahead_is_the_programs_and_then_the_shells() {
         shows("keys\rAuptime\r", &["keys: ended with code 65", "up for 1:02:05.5, on 2 CPUs"]),
         0
     );
-    // In the background nobody reads.
-    shows("keys &\rwait 1\r", &["[1] keys runs", "keys: ended well"]);
+    // In the background a program waits for its turn.
+    assert_eq!(shows("keys &\rwait 1\rA", &["[1] keys runs", "keys: ended with code 65"]), 65);
+    shows("keys &\rmem\rkill 1\rjobs\r", &["keys runs", "keys: killed"]);
 }
 
 #[test]
