@@ -39,12 +39,12 @@ def _config_lines(ctx, module_names):
         lines += ["    module_path: boot():/boot/" + name, "    module_string: " + name]
     return lines
 
-def _strip(ctx, source, name):
+def _strip(ctx, source, name, what):
     out = ctx.actions.declare_file("%s.tree/%s" % (ctx.label.name, name))
     ctx.actions.run(
         mnemonic = "StripDebug",
         executable = "/usr/bin/objcopy",
-        arguments = ["--strip-debug", source.path, out.path],
+        arguments = [what, source.path, out.path],
         inputs = [source],
         outputs = [out],
     )
@@ -56,7 +56,7 @@ def _capos_system_impl(ctx):
     loader = ctx.file._loader
 
     # (path on the medium, file)
-    tree = [("boot/kernel.elf", _strip(ctx, kernel, "kernel.elf"))]
+    tree = [("boot/kernel.elf", _strip(ctx, kernel, "kernel.elf", "--strip-debug"))]
     names = []
     binaries = []
     for target, name in ctx.attr.modules.items():
@@ -69,7 +69,8 @@ def _capos_system_impl(ctx):
         file = files[0]
         binaries.append(file)
         if file.extension == "elf":
-            file = _strip(ctx, file, name)
+            # The kernel's reports have its own symbols; nobody reads a program's.
+            file = _strip(ctx, file, name, "--strip-all")
         tree.append(("boot/" + name, file))
 
     config = ctx.actions.declare_file(ctx.label.name + ".tree/limine.conf")

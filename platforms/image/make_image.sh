@@ -34,10 +34,14 @@ lay_tree() {
 make_esp() {
   local image=$1 root=$2 bytes sectors
   bytes=$(find "$root" -type f -printf '%s\n' | awk '{ s += int(($1 + 8191) / 8192) * 8192 } END { print s + 0 }')
-  # Room for the tables and directories; never below 4 MiB, so that FAT16 is legal.
-  sectors=$(((bytes + bytes / 64 + 4 * 1024 * 1024) / 512 / 64 * 64))
+  # Room for the tables and directories; never below 2.25 MiB, so that FAT16 is legal: it has 4,085 clusters or more.
+  # A cluster is a sector up to 16 MiB, and larger as mformat finds it beyond.
+  sectors=$(((bytes + bytes / 32 + 256 * 1024) / 512 / 64 * 64))
+  if ((sectors < 4608)); then sectors=4608; fi
+  local cluster=()
+  if ((sectors <= 32768)); then cluster=(-c 1); fi
   truncate -s $((sectors * 512)) "$image"
-  MTOOLS_SKIP_CHECK=1 mformat -i "$image" -T "$sectors" -h 64 -s 32 -N "$FAT_SERIAL" -v "$VOLUME" ::
+  MTOOLS_SKIP_CHECK=1 mformat -i "$image" -T "$sectors" -h 64 -s 32 "${cluster[@]}" -N "$FAT_SERIAL" -v "$VOLUME" ::
   (cd "$root" && find . -mindepth 1 -type d -printf '%P\n' | sort) | while read -r d; do mmd -i "$image" "::$d"; done
   (cd "$root" && find . -type f -printf '%P\n' | sort) | while read -r f; do mcopy -i "$image" "$root/$f" "::$f"; done
 }

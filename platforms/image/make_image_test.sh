@@ -40,6 +40,9 @@ esp="a.iso@@$((start * 512))"
 check "the loader is in the EFI partition" cmp efi <(mtype -i "$esp" ::EFI/BOOT/BOOTX64.EFI)
 check "the kernel is in the EFI partition" cmp kernel <(mtype -i "$esp" ::boot/kernel.elf)
 check "the configuration is in the EFI partition" cmp conf <(mtype -i "$esp" ::limine.conf)
+# What decides between FAT12 and FAT16 is the count of clusters: mformat made it FAT16, so there are enough.
+check "the EFI partition is FAT16" grep -q 'disk type="FAT16' <(minfo -i "$esp" :: 2>/dev/null)
+check "the EFI partition is as small as FAT16 can be" test "$(stat -c %s a.iso)" -lt $((4 * 1024 * 1024))
 check "the CD has an El Torito entry for UEFI" grep -q 'UEFI' <(xorriso -indev a.iso -report_el_torito plain 2>/dev/null)
 
 # A stock Limine: only its packaging can be tested, with stand-ins for its files.

@@ -14,7 +14,10 @@ PROOFS = {
         "//test/bazelw:fetcher_test",
         "//test/bazelw:parts_test",
     ],
-    "P3": ["//test/bazelw:wrapper_test"],
+    "P3": [
+        "//test/bazelw:wrapper_test",
+        "//test/shell:person",
+    ],
     "P4": [
         "//test/qemu/release:release_direct_2r",
         "//test/qemu/release:release_cd_2r",
@@ -616,6 +619,10 @@ PROOFS = {
     "L8": [
         "//abi/ring:abi_ring_owner",
         "//abi/ring:abi_ring_ownership",
+    ],
+    "R5": [
+        "//userland/init/core:init_core_test",
+        "//test/shell:services",
     ],
     "F1": [
         "//runtime/fiber/core:fiber_core_park",

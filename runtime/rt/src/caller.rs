@@ -13,7 +13,9 @@ use abi_types::{
     CapSlot, Cqe, CqeFlags, ExceptionKind, INLINE_BYTES, InterfaceTag, Opcode, Sqe, SqeFlags,
     Status, TransferMode,
 };
-use schema_wire::{Callee, Encode, Exception, Method, Reply, Transfer, Transport};
+use schema_wire::{
+    CallError, Callee, Encode, Exception, Method, Reading, Reply, Transfer, Transport,
+};
 use zerocopy::IntoBytes;
 
 use crate::io::{Io, Pending, status_of};
@@ -54,6 +56,17 @@ impl<M: Memory, K: Enter> Io<M, K> {
         let length = params.encode(words.as_mut_bytes()).map_err(|e| e.status())?;
         let payload = words.get(..length.div_ceil(8)).unwrap_or_default();
         self.submit(call_of::<C>(target, length as u32), payload)
+    }
+
+    /// Waits until a call that was started has its answer, and gives the results to `read`.
+    pub fn finish<C: Method, R>(
+        &self,
+        pending: Pending,
+        read: impl FnOnce(C::Results<'_>) -> R,
+    ) -> Result<R, CallError> {
+        let mut exchange = Exchange::<INLINE_WORDS>::new();
+        let cqe = self.wait(pending, &mut exchange.message);
+        Ok(read(Reading::<C>::new(exchange.reply(&cqe)?)?.get()?))
     }
 
     /// A way to call for messages of up to 1 KiB both ways.
@@ -212,7 +225,6 @@ mod tests {
     use super::*;
     use crate::testing::{CONSOLE, SYSTEM_INFO, TIMER, with_io};
     use schema::{console, system_info, timer};
-    use schema_wire::CallError;
 
     #[test]
     fn a_typed_client_calls_and_reads_the_answer() {
@@ -243,6 +255,26 @@ mod tests {
                 assert!(!io.is_done(&sleep));
                 let cqe = io.wait(sleep, &mut [0; INLINE_WORDS]);
                 assert_eq!(status_of(&cqe), Status::Ok);
+            },
+            |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn a_call_that_was_started_is_read_when_it_is_done() {
+        with_io(
+            8,
+            |kernel| kernel.service.input = b"key".to_vec(),
+            |io| {
+                let params = console::ReadParams { capacity: 8 };
+                let read = io.start::<console::methods::Read>(CONSOLE, &params).unwrap();
+                let length = io.finish::<console::methods::Read, _>(read, |read| read.bytes.len());
+                assert_eq!(length, Ok(3));
+                let nothing = CapSlot::new(40, 1);
+                let now = timer::NowParams {};
+                let now = io.start::<timer::methods::Now>(nothing, &now).unwrap();
+                let refused = io.finish::<timer::methods::Now, _>(now, |now| now.ns);
+                assert_eq!(refused, Err(CallError::Status(Status::Disconnected)));
             },
             |_, ()| (),
         );

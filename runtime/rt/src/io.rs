@@ -101,6 +101,22 @@ impl<M: Memory, K: Enter> Io<M, K> {
         self.inner.borrow_mut().wait(&pending, words)
     }
 
+    /// Enters the kernel until one of the operations has completed; the position of the first that has.
+    pub fn wait_any(&self, among: &[&Pending]) -> usize {
+        let mut inner = self.inner.borrow_mut();
+        loop {
+            // All are put aside before any is looked at: what comes later is in the queue, and is waited for there.
+            inner.drain();
+            let is_done = |pending: &&Pending| {
+                inner.entry(pending).is_some_and(|entry| entry.state == State::Done)
+            };
+            if let Some(position) = among.iter().position(is_done) {
+                return position;
+            }
+            let _ = inner.ring.enter(1, NEVER);
+        }
+    }
+
     /// Starts an operation and waits for it. There is always a place for it.
     pub fn run(
         &self,
@@ -365,6 +381,26 @@ mod tests {
                 assert_eq!((status_of(&cqe), cqe.length, words[1]), (Status::Ok, 16, 6));
             },
             |_, ()| (),
+        );
+    }
+
+    #[test]
+    fn who_waits_for_several_gets_the_first_that_has_come() {
+        with_io(
+            8,
+            |kernel| kernel.service.number = 6,
+            |io| {
+                let sleeps = [(); 2].map(|()| io.submit(sleep(), &FOR_EVER).unwrap());
+                let now = io.submit(call_of::<Now>(TIMER, 0), &[]).unwrap();
+                let [one, other] = &sleeps;
+                assert_eq!(io.wait_any(&[one, &now, other]), 1);
+                // It has come and stays: nobody enters the kernel for it.
+                assert_eq!(io.wait_any(&[one, &now]), 1);
+                io.wait(now, &mut [0; INLINE_WORDS]);
+                // The last one that began is the first that ends.
+                assert_eq!(io.wait_any(&[one, other]), 1);
+            },
+            |kernel, ()| assert_eq!(kernel.entries, 2),
         );
     }
 

@@ -1,11 +1,11 @@
-//! Text to a console capability: collected, then written in as few calls as it takes.
+//! Text to a console capability: collected, then written a piece at a time.
 //!
-//! What one [`Out`] collects up to [`TEXT_BYTES`] is one call, which the console never mixes with
-//! what others write.
+//! A piece is what a console takes with one call, and fits an inline slot, so that a program can serve the interface
+//! as well as the kernel.
 
 use core::fmt;
 
-use abi_ring::Memory;
+use abi_ring::{INLINE_WORDS, Memory};
 use abi_types::CapSlot;
 use schema::console;
 
@@ -13,15 +13,15 @@ use crate::caller::Caller;
 use crate::io::Io;
 use crate::ring::Enter;
 
-/// Words of a message.
-const WORDS: usize = 128;
-/// Text of one call: the message without its root, its pointer and its list.
-pub const TEXT_BYTES: usize = WORDS * 8 - 16;
+/// Text that is collected before it is written.
+pub const TEXT_BYTES: usize = 1024;
+/// Text of one call: what the kernel's console takes at most.
+pub const PIECE_BYTES: usize = 64;
 
 /// Collects text for a console; writes it when full, when told, and when dropped.
 #[derive(Debug)]
 pub struct Out<'io, M: Memory, K: Enter> {
-    caller: Caller<'io, WORDS, M, K>,
+    caller: Caller<'io, INLINE_WORDS, M, K>,
     console: CapSlot,
     text: [u8; TEXT_BYTES],
     used: usize,
@@ -54,7 +54,8 @@ impl<'io, M: Memory, K: Enter> Out<'io, M, K> {
         self.used = 0;
         let mut console = console::Client::new(&mut self.caller, self.console);
         while !rest.is_empty() {
-            let written = console.write(rest).map_err(|_| fmt::Error)?.written;
+            let piece = rest.get(..PIECE_BYTES).unwrap_or(rest);
+            let written = console.write(piece).map_err(|_| fmt::Error)?.written;
             rest = match rest.get(written as usize..) {
                 Some(rest) if written > 0 => rest,
                 _ => return Err(fmt::Error),
@@ -121,7 +122,9 @@ mod tests {
             |_| (),
             |io| Out::new(io, CONSOLE).push(&[b'x'; 2 * TEXT_BYTES + 5]).unwrap(),
             |kernel, ()| {
-                assert_eq!(written(&kernel.service.asked), [TEXT_BYTES, TEXT_BYTES, 5]);
+                let written = written(&kernel.service.asked);
+                assert_eq!((written.len(), written[32]), (33, 5));
+                assert!(written[..32].iter().all(|bytes| *bytes == PIECE_BYTES));
             },
         );
     }
@@ -130,9 +133,9 @@ mod tests {
     fn a_console_that_takes_little_gets_the_rest_again() {
         with_io(
             8,
-            |kernel| kernel.console_takes = 64,
-            |io| Out::new(io, CONSOLE).push(&[b'x'; 150]).unwrap(),
-            |kernel, ()| assert_eq!(written(&kernel.service.asked), [150, 86, 22]),
+            |kernel| kernel.console_takes = 24,
+            |io| Out::new(io, CONSOLE).push(&[b'x'; 100]).unwrap(),
+            |kernel, ()| assert_eq!(written(&kernel.service.asked), [64, 64, 52, 28, 4]),
         );
     }
 

@@ -29,12 +29,16 @@ until grep -aq 'capOS is up' "$TEST_TMPDIR/screen"; do
   sleep 0.1
 done
 check "the screen's socket is there" test -S "$workspace/bazel-screen.vnc"
-# The client and the server talk until a key is pressed.
-for said in 'press a key' 'calls, ' 'cpu 1:'; do
+# The shell waits for a line, and carries it out: the demo's client and server are there to be run.
+for said in 'This is capOS' 'capos> '; do
   until grep -aq "$said" "$TEST_TMPDIR/screen"; do sleep 0.1; done
 done
 check "it still runs" kill -0 "$machine"
-printf 'q' >&9
+printf 'demo &\n' >&9
+for said in 'counter-client run' 'press a key' 'calls, ' 'cpu 1:'; do
+  until grep -aq "$said" "$TEST_TMPDIR/screen"; do sleep 0.1; done
+done
+printf 'poweroff\n' >&9
 # Nobody types Ctrl-A X: the system's end is QEMU's.
 check "a system that ends with 0 is a success" wait "$machine"
 exec 9>&-
@@ -49,7 +53,7 @@ check "the last line says how it ended" grep -q 'ended normally, with code 0' <(
 "$run" <"$TEST_TMPDIR/keys" >"$TEST_TMPDIR/screen" 2>&1 &
 machine=$!
 exec 9>"$TEST_TMPDIR/keys"
-until grep -aq 'press a key' "$TEST_TMPDIR/screen"; do
+until grep -aq 'capos> ' "$TEST_TMPDIR/screen"; do
   kill -0 "$machine" || { cat "$TEST_TMPDIR/screen"; echo "QEMU ended before the system was up"; exit 1; }
   sleep 0.1
 done
@@ -57,6 +61,18 @@ printf '\001x' >&9
 check "leaving is no failure" wait "$machine"
 exec 9>&-
 check "the last line says it was left" grep -q 'left with Ctrl-A X' <(tail -n 1 "$TEST_TMPDIR/screen")
+
+# Lines over a pipe: each is typed when the shell asks for one, the end of the pipe is Ctrl-D, and the status is that
+# of the last command.
+check "a pipe of good commands is a success" "$run" < <(printf 'mem\ncpus\n') >"$TEST_TMPDIR/screen" 2>&1
+for said in 'frames of 4 KiB are free' 'hand-offs' 'The system has ended with 0'; do
+  check "a pipe shows: $said" grep -aq "$said" "$TEST_TMPDIR/screen"
+done
+status=0
+"$run" < <(printf 'uptime\nrun nothing\n') >"$TEST_TMPDIR/screen" 2>&1 || status=$?
+check "a last command that is refused is a failure" test "$status" = 1
+check "it says what would be right" grep -aq 'no program is called nothing: help lists' "$TEST_TMPDIR/screen"
+check "the last line points to the code" grep -q 'a code other than 0' <(tail -n 1 "$TEST_TMPDIR/screen")
 
 # The kernel stops.
 status=0

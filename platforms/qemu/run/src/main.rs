@@ -2,8 +2,10 @@
 
 mod debug;
 mod ending;
+mod feed;
 mod options;
 
+use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -88,11 +90,11 @@ fn start(options: &Options, machine: Machine) -> Result<ExitCode, String> {
         eprintln!("screen: open {} with a VNC viewer", socket.display());
     }
     eprintln!("capOS in QEMU: Ctrl-A X leaves");
-    // The terminal is QEMU's until it ends; this process only waits for that.
-    let ended = Command::new(QEMU)
-        .args(arguments)
-        .status()
-        .map_err(|error| format!("{QEMU} cannot be started: {error}"))?;
+    let mut command = Command::new(QEMU);
+    command.args(arguments);
+    // A terminal is QEMU's until it ends, and this process only waits for that.
+    let ended = if std::io::stdin().is_terminal() { command.status() } else { feed::run(command) };
+    let ended = ended.map_err(|error| format!("{QEMU} cannot be started: {error}"))?;
     let ending = Ending::of(ended.code(), ended.signal());
     eprintln!("{ending}");
     Ok(if ending.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

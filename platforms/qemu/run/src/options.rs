@@ -9,7 +9,8 @@ use qemu_command::Lane;
 /// What `--help` prints.
 pub const HELP: &str = "\
 Boots capOS in QEMU on this terminal until the system ends; the last line says how it did.
-Ctrl-A X leaves before that, Ctrl-A C is QEMU's monitor.
+Ctrl-A X leaves before that, Ctrl-A C is QEMU's monitor. What is piped in is typed a line at a time, as
+the shell asks for it; its end is the shell's Ctrl-D, and 0 is the status if the last command's was.
 
   --smp N          CPUs (default 2)
   --mem MIB        memory (default 256)
