@@ -136,5 +136,15 @@ struct Grant @0x938d3e2d907b331b {
 
     frameAllocator @14 :Void;
     # Makes memory objects, which the process pays for.
+
+    schedulingPolicy :group {
+      # Weight and class of the thread that calls, and its account.
+
+      weightCeiling @15 :UInt16;
+      # The most it may weigh, 1 to 1024. Left out: as much as the process's threads weigh.
+    }
+
+    schedulerControl @16 :Void;
+    # Weights, classes and accounts of all threads: for one process that is trusted with them.
   }
 }
