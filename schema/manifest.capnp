@@ -139,5 +139,14 @@ struct Grant @0x938d3e2d907b331b {
 
     trace @15 :Void;
     # What each CPU did, of every process: for tools that look at the whole system.
+    schedulingPolicy :group {
+      # Weight and class of the thread that calls, and its account.
+
+      weightCeiling @16 :UInt16;
+      # The most it may weigh, 1 to 1024. Left out: as much as the process's threads weigh.
+    }
+
+    schedulerControl @17 :Void;
+    # Weights, classes and accounts of all threads: for one process that is trusted with them.
   }
 }

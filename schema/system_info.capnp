@@ -78,7 +78,7 @@ struct CpuCounters @0xc145d8365e8ca215 {
   # Shootdowns refused before anything changed, because their table was full.
 
   idleEntries @10 :UInt64;
-  # Times the CPU went idle.
+  # Times the CPU halted.
 
   idleNs @11 :UInt64;
   # Time it was idle.
@@ -94,6 +94,25 @@ struct CpuCounters @0xc145d8365e8ca215 {
   # Calls whose server was queued instead.
 
   syscalls @16 :UInt64;
+
+  idleCooperative @17 :UInt64;
+  # Of `idleEntries`, those by the idle loop itself: it had halted before since a thread was on the CPU, looked again
+  # and found nothing.
+
+  idleDispatchTimer @18 :UInt64;
+  # Times the CPU left a thread for the idle loop because the thread was put back and might not run here.
+
+  idleDispatchBlock @19 :UInt64;
+  # The same because the thread waited.
+
+  idleDispatchExit @20 :UInt64;
+  # The same because the thread had ended.
+
+  policyAdmissions @21 :UInt64;
+  # Requests for another weight or class that were granted on this CPU.
+
+  policyDenials @22 :UInt64;
+  # Those that were refused.
 }
 
 interface SystemInfo @0xec303081c98930d0 {

@@ -134,7 +134,9 @@ accounts_not_zero: number ^ 6,
             counters.reschedule_sent, counters.reschedule_skipped, counters.tlb_requests,
             counters.tlb_failures, counters.idle_entries, counters.idle_ns,
             counters.timer_interrupts, counters.one_shots, counters.handoffs_taken,
-            counters.handoffs_missed, counters.syscalls,
+            counters.handoffs_missed, counters.syscalls, counters.idle_cooperative,
+            counters.idle_dispatch_timer, counters.idle_dispatch_block,
+            counters.idle_dispatch_exit, counters.policy_admissions, counters.policy_denials,
         ];
         for (position, value) in rest.into_iter().enumerate() {
             prop_assert_eq!(value, number.rotate_left(position as u32 + 2));

@@ -482,13 +482,29 @@ PROOFS = {
         "//test/qemu/sched:sched_qemu_4r_checked",
         "//test/qemu/exact:exact_qemu_2d_checked",
     ],
+    "S10": [
+        "//kernel/object:kernel_object_test",
+        "//kernel/core/sched:core_sched_property",
+        "//kernel/dispatch:kernel_dispatch_interleavings",
+        "//test/qemu/policy:policy_qemu_1d_checked",
+        "//test/qemu/transfer:transfer_qemu_1d_checked",
+    ],
+    "S11": [
+        "//kernel/core/sched:core_sched_property",
+        "//kernel/core/sched:core_sched_table",
+        "//test/qemu/policy:policy_qemu_1d_checked",
+    ],
     "S12": [
         "//kernel/smp/rq:smp_rq_fairness",
         "//test/sim:test_sim_fairness",
         "//test/sim:test_sim_seeds",
         "//test/qemu/sched:sched_qemu_1d_checked",
+        "//test/qemu/policy:policy_qemu_1d_checked",
     ],
-    "S13": ["//test/qemu/sched:sched_qemu_1d_checked"],
+    "S13": [
+        "//test/qemu/sched:sched_qemu_1d_checked",
+        "//test/qemu/policy:policy_qemu_1d_checked",
+    ],
     "S14": [
         "//kernel/core/sched_policy:core_sched_policy_eevdf",
         "//kernel/core/sched:core_sched_property",
@@ -496,14 +512,21 @@ PROOFS = {
         "//kernel/smp/rq:smp_rq_fairness",
         "//test/sim:test_sim_fairness",
     ],
+    "S16": [
+        "//kernel/core/sched:core_sched_table",
+        "//test/qemu/exact:exact_qemu_1d_checked",
+        "//test/qemu/policy:policy_qemu_2d_checked",
+    ],
     "S17": [
         "//kernel/core/sched:core_sched_test",
         "//kernel/core/sched:core_sched_table",
+        "//test/qemu/policy:policy_qemu_2d_checked",
     ],
     "S18": [
         "//test/sim:test_sim_seeds",
         "//test/qemu/accounts:accounts",
     ],
+    "S19": ["//test/qemu/policy:policy_qemu_4r_checked"],
     "S20": ["//test/sim:test_sim_speedup"],
     "S21": [
         "//test/sim:test_sim_fairness",

@@ -7,7 +7,7 @@ use common::{Step, run};
 use core_sched_policy::PolicyKind;
 use kernel_dispatch::Defect;
 
-use Step::{HandOver, Kill, SpinFor, Tick, Wait, Wake, WakeDirectly, Yield};
+use Step::{HandOver, Kill, SpinFor, Tick, Wait, Wake, WakeDirectly, Weigh, Yield};
 
 const SCHEDULES: u64 = 1500;
 
@@ -35,6 +35,14 @@ const KILLS: [&[Step]; 4] = [
     &[HandOver(0), Tick, Yield],
     &[Tick, Yield, Tick, Wake(1)],
     &[Wake(0), Kill(0), Kill(1), Yield, Kill(2)],
+];
+
+/// Threads are weighed wherever they are: while they run, wait, move and end.
+const WEIGHTS: [&[Step]; 4] = [
+    &[Weigh(1, 1024), Tick, Weigh(3, 1), Yield, Weigh(1, 7), Wake(3)],
+    &[Tick, Weigh(0, 1), Yield, Weigh(3, 1000), Tick],
+    &[Yield, Weigh(1, 300), Tick, Weigh(2, 5), Kill(3), Weigh(3, 9)],
+    &[Wait, Weigh(2, 1000), Tick, HandOver(0)],
 ];
 
 fn each(threads: &[&[Step]], defect: Option<Defect>) {
@@ -71,10 +79,22 @@ fn kills() {
 }
 
 #[test]
+fn weights() {
+    explore("weights", &[], SCHEDULES, || each(&WEIGHTS, None));
+}
+
+#[test]
+#[should_panic(expected = "a queue refuses")]
+fn mutant_share_of_a_thread_that_has_moved() {
+    let f = || each(&WEIGHTS, Some(Defect::ShareNotFollowed));
+    explore("mutant: share not followed", &[], SCHEDULES, f);
+}
+
+#[test]
 #[should_panic(expected = "exceeded max_steps")]
 fn mutant_no_look_at_idle_cpus() {
     let f = || run(2, PolicyKind::Wfq, &BEHIND_A_HOG, Some(Defect::NoLookAtIdle));
-    explore("mutant: no look at idle CPUs", &[], SCHEDULES, f);
+    explore("mutant: no look at idle CPUs", &[], 20 * SCHEDULES, f);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn rest<M: Machine>(m: M, here: Here<M>, now: u64) {
     if here.requests.is_pending() || here.queue.hint().waiting > 0 || m.has_work(&here) {
         return m.relax(here);
     }
-    m.saw(&here, Saw::Halts);
+    m.saw(&here, Saw::Halts { again: here.halts_again() });
     let latest = m.max_sleep_ns().map(|most| now.saturating_add(most));
     if let Some(at) = m.next_deadline(&here).into_iter().chain(latest).min() {
         m.arm(&here, now, at);

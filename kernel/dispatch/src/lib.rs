@@ -12,6 +12,7 @@
 //! * `stop.rs`: the current thread stops and another runs: wait, hand-over, preemption, yield, end.
 //! * `choose.rs`: what a CPU runs next; balancing and stealing.
 //! * `trace.rs`: what is recorded of all that.
+//! * `share.rs`: a thread's weight, class and account, for whoever asks.
 //! * `doors.rs`: where interrupts come in and threads go out. `idle.rs`: a CPU without threads.
 //!
 //! # Rules
@@ -32,13 +33,15 @@ mod choose;
 mod doors;
 mod idle;
 mod machine;
+mod share;
 mod stop;
 pub mod trace;
 mod wake;
 
 pub use doors::{WayOut, before_user, interrupt, owes, preemption_point, timer, way_out};
 pub use idle::turn_of_idle;
-pub use machine::{After, Cpu, Defect, Here, MAX_SLEEP_NS, Machine, Record, Saw};
+pub use machine::{After, Cpu, Defect, Here, IdlePath, MAX_SLEEP_NS, Machine, Record, Saw};
+pub use share::{Account, account, set_share};
 pub use stop::{
     block, end, finish_switch, give_back, give_way, hand_over, yield_cpu, yield_to_first,
 };

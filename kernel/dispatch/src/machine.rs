@@ -40,6 +40,8 @@ pub enum Defect {
     LostSliceArm,
     /// A waker does not ask who is idle after it has queued the thread.
     NoLookAtIdle,
+    /// Who changes the share of a thread looks for it where it was, and does not follow it.
+    ShareNotFollowed,
     /// A thread that is preempted can be run elsewhere before its stack is left.
     RequeueBeforeSwitch,
 }
@@ -57,8 +59,6 @@ pub enum Saw<T: 'static> {
     Requeued(&'static T),
     /// The thread waits in the queue of that CPU, having come from another one or from rest.
     Queued(&'static T, CpuId),
-    /// That many threads wait in this CPU's queue.
-    Waiting(u32),
     /// The thread is this CPU's current one from now on; the slice ends then, if somebody waits.
     Runs(&'static T),
     /// A yield changed places with the first that waited.
@@ -89,8 +89,24 @@ pub enum Saw<T: 'static> {
     SkippedIpi,
     /// The timer's deadline passed.
     TimerFired,
-    /// The CPU is about to halt.
-    Halts,
+    /// The CPU left its thread for the idle loop, for that reason.
+    WentIdle(IdlePath),
+    /// The CPU is about to halt; `again` if it has halted before since it left a thread.
+    Halts {
+        /// Whether the idle loop does it by itself.
+        again: bool,
+    },
+}
+
+/// Why a CPU left its thread for the idle loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdlePath {
+    /// The thread was put back into the queue, and nothing there may run here.
+    Timer,
+    /// The thread waits.
+    Block,
+    /// The thread has ended.
+    Exit,
 }
 
 /// The longest an idle CPU sleeps without looking around: ten looks a second cost nothing, and a timer
@@ -232,6 +248,8 @@ pub struct Cpu<M: Machine> {
     is_announced: AtomicBool,
     /// What it records. Its own to write.
     pub trace: Buffer<Memory>,
+    /// It has halted since it left a thread. Its own.
+    has_halted: AtomicBool,
     /// What the machine keeps of it.
     pub own: M::Own,
 }
@@ -248,6 +266,7 @@ impl<M: Machine> Cpu<M> {
             resched: AtomicBool::new(false),
             is_announced: AtomicBool::new(false),
             trace: Buffer::new(Memory::new()),
+            has_halted: AtomicBool::new(true),
             own,
         }
     }
@@ -323,6 +342,19 @@ impl<M: Machine> Here<M> {
     #[inline(always)]
     pub(crate) fn is_announced(&self) -> bool {
         self.0.is_announced.load(Ordering::Relaxed)
+    }
+
+    /// The CPU leaves its thread for the idle loop.
+    pub(crate) fn goes_idle(&self, m: M, path: IdlePath) {
+        self.0.has_halted.store(false, Ordering::Relaxed);
+        m.saw(self, Saw::WentIdle(path));
+    }
+
+    /// The CPU is about to halt: whether it has before, since it left a thread.
+    pub(crate) fn halts_again(&self) -> bool {
+        let again = self.0.has_halted.load(Ordering::Relaxed);
+        self.0.has_halted.store(true, Ordering::Relaxed);
+        again
     }
 
     /// Locks this CPU's queue. The guard outlives the proof: it is let go before the switch.

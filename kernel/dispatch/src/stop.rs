@@ -4,7 +4,7 @@
 //! after it, on the next stack ([`finish_switch`]): until then no other CPU can run it.
 
 use crate::choose::{Choice, choose};
-use crate::machine::{After, Defect, Here, Machine, Record, Saw, lock_home, thread_of};
+use crate::machine::{After, Defect, Here, IdlePath, Machine, Record, Saw, lock_home, thread_of};
 use crate::trace::{self, Why, point};
 use crate::wake::{arrive, enqueue_woken, send_where_allowed, wake_an_idle_cpu};
 use core_sched::Requeue;
@@ -31,8 +31,16 @@ fn go<M: Machine>(m: M, here: Here<M>, choice: &Choice<M>, after: After, of: &'s
     here.set_current(next);
     here.set_resched(false);
     m.saw(&here, Saw::Switched);
-    if let Some(next) = next {
-        m.saw(&here, Saw::Runs(next));
+    match next {
+        Some(next) => m.saw(&here, Saw::Runs(next)),
+        None => here.goes_idle(
+            m,
+            match after {
+                After::Wait => IdlePath::Block,
+                After::Requeue => IdlePath::Timer,
+                After::End => IdlePath::Exit,
+            },
+        ),
     }
     m.switch(here, next, after, of);
 }
@@ -337,8 +345,9 @@ pub fn end<M: Machine>(m: M, thread: &'static M::Thread) -> M::Gone {
     here.set_current(next);
     here.set_resched(false);
     m.saw(&here, Saw::Switched);
-    if let Some(next) = next {
-        m.saw(&here, Saw::Runs(next));
+    match next {
+        Some(next) => m.saw(&here, Saw::Runs(next)),
+        None => here.goes_idle(m, IdlePath::Exit),
     }
     m.switch_for_good(here, next, thread)
 }

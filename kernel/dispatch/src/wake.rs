@@ -127,7 +127,6 @@ pub(crate) fn tell<M: Machine>(m: M, here: &Here<M>, cpu: CpuId, enqueued: Enque
         {
             m.arm(here, now, at);
         }
-        m.saw(here, Saw::Waiting(here.queue.hint().waiting));
         // Who is preempted by it is offered to others when its stack is free.
         enqueued.resched
     } else if enqueued.resched {

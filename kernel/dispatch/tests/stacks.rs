@@ -7,7 +7,7 @@
 use core_sched::{Charge, CpuId, CpuSet, Error};
 use core_sched_policy::{AnyPolicy, PolicyKind, QUANTUM_NS, Share};
 use core_thread::{StateWord, ThreadKey, WaitVerdict};
-use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Record, Saw, WayOut};
+use kernel_dispatch::{self as dispatch, After, Cpu, Here, IdlePath, Machine, Record, Saw, WayOut};
 use smp_ipi::{IdleSet, Requests};
 use smp_rq::{Node, RunQueue};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -59,6 +59,8 @@ struct World {
     clock: AtomicU64,
     is_tick_pending: AtomicBool,
     notes: Mutex<Vec<String>>,
+    /// Why it was left for the idle loop each time.
+    paths: Mutex<Vec<IdlePath>>,
 }
 
 #[derive(Clone, Copy)]
@@ -66,6 +68,11 @@ struct Stacked(&'static World);
 
 /// Runs a thread for each operation to its end, and returns what they noted.
 fn run(kind: PolicyKind, operations: &[Operation]) -> Vec<String> {
+    run_and_idle(kind, operations).0
+}
+
+/// The same, with the reasons for which the CPU was left for the idle loop.
+fn run_and_idle(kind: PolicyKind, operations: &[Operation]) -> (Vec<String>, Vec<IdlePath>) {
     let cpu = CpuId::new(0).unwrap();
     let slot = |number| Slot {
         node: Node::new(
@@ -88,6 +95,7 @@ fn run(kind: PolicyKind, operations: &[Operation]) -> Vec<String> {
         clock: AtomicU64::new(0),
         is_tick_pending: AtomicBool::new(false),
         notes: Mutex::new(Vec::new()),
+        paths: Mutex::new(Vec::new()),
     })));
     let start = |(slot, operation): (&'static Slot, &Operation)| {
         slot.word.create().unwrap();
@@ -102,7 +110,7 @@ fn run(kind: PolicyKind, operations: &[Operation]) -> Vec<String> {
     }
     stacks.into_iter().for_each(|stack| stack.join().unwrap());
     m.0.cpus[0].queue.lock().check_invariants().unwrap();
-    m.0.notes.lock().unwrap().clone()
+    (m.0.notes.lock().unwrap().clone(), m.0.paths.lock().unwrap().clone())
 }
 
 impl Stacked {
@@ -242,7 +250,11 @@ impl Machine for Stacked {
 
     fn charge(self, _: &'static Slot, _: Charge) {}
 
-    fn saw(self, _: &Here<Self>, _: Saw<Slot>) {}
+    fn saw(self, _: &Here<Self>, what: Saw<Slot>) {
+        if let Saw::WentIdle(path) = what {
+            self.0.paths.lock().unwrap().push(path);
+        }
+    }
 
     fn defect(self, what: &'static str) -> ! {
         panic!("defect: {what}")
@@ -350,6 +362,43 @@ fn a_thread_that_yields_goes_behind_the_first_that_waits() {
     };
     expect(&[yields, other], &["the other", "1 is in user mode", "again", "0 is in user mode"]);
     expect(&[yields], &["again", "0 is in user mode"]);
+}
+
+/// Kills those that wait behind it, more than a choice takes out of the queue at once: the idle loop goes on with
+/// them.
+fn kill_four(m: Stacked) {
+    (1..=4).for_each(|number| dispatch::kill(m, &m.0.slots[number], 1));
+}
+
+#[test]
+fn a_cpu_is_idle_by_the_thread_that_left_it() {
+    let preempted: Operation = |m, _| {
+        kill_four(m);
+        m.tick();
+        dispatch::preemption_point(m);
+    };
+    let waits: Operation = |m, slot| {
+        kill_four(m);
+        assert!(matches!(slot.word.begin_wait().unwrap(), WaitVerdict::AboutToWait(_)));
+        dispatch::block(m, slot);
+    };
+    let wakes: Operation = |m, _| {
+        let waiter = &m.0.slots[0];
+        let word = waiter.word.observe();
+        dispatch::wake(m, waiter, word.generation(), word.ticket(), false);
+    };
+    for kind in PolicyKind::ALL {
+        let ends = run_and_idle(kind, &[other]);
+        assert_eq!(ends.1, [IdlePath::Exit]);
+        let put_back = run_and_idle(kind, &[preempted, other, other, other, other]);
+        assert_eq!(
+            put_back,
+            (vec!["0 is in user mode".into()], vec![IdlePath::Timer, IdlePath::Exit])
+        );
+        let (notes, paths) = run_and_idle(kind, &[waits, other, other, other, other, wakes]);
+        assert_eq!(notes, ["5 is in user mode", "0 is in user mode"]);
+        assert_eq!(paths, [IdlePath::Block, IdlePath::Exit]);
+    }
 }
 
 #[test]

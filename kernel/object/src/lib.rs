@@ -16,6 +16,8 @@ pub mod frame_allocator;
 pub mod memory_object;
 pub mod process_handle;
 pub mod process_spawner;
+pub mod scheduler_control;
+pub mod scheduling_policy;
 pub mod system_info;
 pub mod thread_control;
 pub mod thread_handle;

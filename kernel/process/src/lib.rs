@@ -11,6 +11,7 @@
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
 //!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
 //!   `memory.rs`, `change.rs`: changes of an address space. `shared.rs`, `attach.rs`: memory objects.
+//!   `scheduling.rs`: threads by name, for who sets shares and reads accounts.
 //! * `child.rs`: a program starts a program. `load.rs`: its memory is filled. `entry.rs`: a process of the manifest
 //!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then.
 #![cfg_attr(not(any(test, loom)), no_std)]
@@ -34,6 +35,7 @@ pub mod memory;
 pub mod process;
 pub mod records;
 pub mod remains;
+pub mod scheduling;
 pub mod shared;
 pub mod spawn;
 pub mod thread;

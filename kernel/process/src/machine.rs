@@ -139,6 +139,8 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     ) -> <Self::Context as Context>::Start<'static>;
     /// Frees about `frames` frames of a process without threads; whether that was the last of them.
     fn free_memory(self, space: &'static Self::Space, frames: u64) -> bool;
+    /// A program asked for another weight or class of a thread, and was given it or not: what a machine may count.
+    fn policy_judged(self, _is_admitted: bool) {}
     /// Nothing of a process is left but its record, which is to be vacated.
     fn process_reaped(self, process: &'static Process<Self>);
 

@@ -17,14 +17,6 @@ impl Count {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Remembers the largest value seen.
-    #[inline]
-    pub fn raise_to(&self, value: u64) {
-        if value > self.0.load(Ordering::Relaxed) {
-            self.0.store(value, Ordering::Relaxed);
-        }
-    }
-
     /// The value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -55,8 +47,6 @@ macro_rules! counters {
 }
 
 counters! {
-    /// The most threads that waited in the queue at once.
-    runnable_max,
     /// From one thread to another by a queue's choice.
     switches,
     /// Switches because a slice ended or somebody more urgent came.
@@ -71,8 +61,20 @@ counters! {
     reschedule_sent,
     /// Not sent, because one was pending there.
     reschedule_skipped,
-    /// Times it went idle.
+    /// Times it halted.
     idle_entries,
+    /// Of these, not the first since it left a thread.
+    idle_cooperative,
+    /// Times it left a thread for the idle loop that was put back and might not run.
+    idle_dispatch_timer,
+    /// The same for a thread that waits.
+    idle_dispatch_block,
+    /// The same for a thread that has ended.
+    idle_dispatch_exit,
+    /// Requests for a weight or a class that were granted.
+    policy_admissions,
+    /// Those that were refused.
+    policy_denials,
     /// Timer interrupts.
     timer_interrupts,
     /// Times the timer was armed.

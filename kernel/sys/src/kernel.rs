@@ -2,6 +2,7 @@
 //!
 //! What the machine does is in `under`, and in `object` (calls on what it serves).
 
+use core_sched_policy::Weight;
 use core_thread::ThreadKey;
 use kernel_dispatch as dispatch;
 use kernel_ops::capability::ProcessKey;
@@ -47,6 +48,10 @@ pub enum KernelObject {
     FrameAllocator,
     /// Memory that processes share.
     MemoryObject(MemoryFacet),
+    /// The calling thread's share and account; with the most it may weigh, if that is not its process's weight.
+    SchedulingPolicy(Option<Weight>),
+    /// Shares and accounts of all threads.
+    SchedulerControl,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
     /// Processes that a program starts.

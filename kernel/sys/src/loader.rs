@@ -49,6 +49,8 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         GrantKind::VirtualMemory => KernelObject::VirtualMemory,
         GrantKind::ProcessSpawner => KernelObject::ProcessSpawner,
         GrantKind::FrameAllocator => KernelObject::FrameAllocator,
+        GrantKind::SchedulingPolicy { ceiling } => KernelObject::SchedulingPolicy(ceiling),
+        GrantKind::SchedulerControl => KernelObject::SchedulerControl,
         GrantKind::ParkSpace | GrantKind::Endpoint { .. } | GrantKind::Client { .. } => {
             return None;
         }

@@ -22,7 +22,7 @@ use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
 use kernel_arch::{apic, log, time};
 use kernel_dispatch::trace::point;
-use kernel_dispatch::{self as dispatch, After, Machine, Saw, WayOut, preemption_point};
+use kernel_dispatch::{self as dispatch, After, IdlePath, Machine, Saw, WayOut, preemption_point};
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_zeroed_words;
 use kernel_mm::shared::SharedFrames;
@@ -201,7 +201,6 @@ impl Machine for Kernel {
     fn saw(self, here: &Here, what: Saw<Thread>) {
         let counters = &here.own().counters;
         match what {
-            Saw::Waiting(count) => counters.runnable_max.raise_to(u64::from(count)),
             Saw::Preempted => counters.preemptions.bump(),
             Saw::Switched => counters.switches.bump(),
             Saw::Stole(_) => counters.steals.bump(),
@@ -213,7 +212,15 @@ impl Machine for Kernel {
             Saw::SentIpi => counters.reschedule_sent.bump(),
             Saw::SkippedIpi => counters.reschedule_skipped.bump(),
             Saw::TimerFired => counters.timer_interrupts.bump(),
-            Saw::Halts => counters.idle_entries.bump(),
+            Saw::WentIdle(IdlePath::Timer) => counters.idle_dispatch_timer.bump(),
+            Saw::WentIdle(IdlePath::Block) => counters.idle_dispatch_block.bump(),
+            Saw::WentIdle(IdlePath::Exit) => counters.idle_dispatch_exit.bump(),
+            Saw::Halts { again } => {
+                counters.idle_entries.bump();
+                if again {
+                    counters.idle_cooperative.bump();
+                }
+            }
             Saw::Locked(_)
             | Saw::Glanced(_)
             | Saw::Ready(_)
@@ -501,6 +508,15 @@ impl kernel_process::Machine for Kernel {
 
     fn process_reaped(self, process: &'static Process) {
         shutdown::process_reaped(process);
+    }
+
+    fn policy_judged(self, is_admitted: bool) {
+        let cpu = here();
+        let counters = &cpu.own().counters;
+        match is_admitted {
+            true => counters.policy_admissions.bump(),
+            false => counters.policy_denials.bump(),
+        }
     }
 
     fn console_has_room(self) -> bool {

@@ -213,6 +213,12 @@ impl system_info::Server for Everything {
                 handoffs_taken: at(14),
                 handoffs_missed: at(15),
                 syscalls: at(16),
+                idle_cooperative: at(17),
+                idle_dispatch_timer: at(18),
+                idle_dispatch_block: at(19),
+                idle_dispatch_exit: at(20),
+                policy_admissions: at(21),
+                policy_denials: at(22),
             },
         })
     }

@@ -23,6 +23,9 @@ const RESULTS_OF: [(&str, &str); 3] = [
     ("memory_object", "FrameAllocator.createObject"),
 ];
 
+/// Interfaces that are not called as their file is.
+const CALLED: [(&str, &str); 1] = [("scheduling_policy", "SchedulingPolicyCap")];
+
 /// How many places an object has at most; one more is one too many to remember.
 const MOST_PLACES: usize = 8;
 
@@ -58,11 +61,13 @@ pub(crate) fn problems(tree: &Tree) -> Vec<String> {
 }
 
 fn places(tree: &Tree, name: &str, server: &str) -> Vec<Place> {
-    let interface = pascal(name);
-    let camel = interface[..1].to_lowercase() + &interface[1..];
+    let kind_name = pascal(name);
+    let camel = kind_name[..1].to_lowercase() + &kind_name[1..];
+    let called = CALLED.iter().find(|(file, _)| *file == name);
+    let interface = called.map_or(kind_name.clone(), |(_, called)| (*called).to_string());
     let has = |path: &str, line: &str| tree.text(path).is_some_and(|text| text.contains(line));
     let dispatch = format!("schema::{name}::dispatch(");
-    let kind = format!("GrantKind::{interface}");
+    let kind = format!("GrantKind::{kind_name}");
     let client =
         [format!("{name}::Client"), format!("{name}::methods"), format!("{name}::INTERFACE_ID")];
     let guest_says = |word: &String| {

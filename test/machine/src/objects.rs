@@ -3,6 +3,7 @@
 use crate::machine::Host;
 use abi_types::{InterfaceTag, Status};
 use core_manifest::GrantKind;
+use core_sched_policy::Weight;
 use core_thread::ThreadKey;
 use kernel_object as served;
 use kernel_ops::capability::{Object, ProcessKey};
@@ -33,6 +34,10 @@ pub enum HostObject {
     FrameAllocator,
     /// Memory that processes share.
     MemoryObject(MemoryFacet),
+    /// The calling thread's share and account; with the most it may weigh.
+    SchedulingPolicy(Option<Weight>),
+    /// Shares and accounts of all threads.
+    SchedulerControl,
     /// One thread of the process.
     ThreadHandle(ThreadKey),
     /// Processes that a program starts.
@@ -53,6 +58,8 @@ impl HostObject {
             Self::ThreadHandle(_) => schema::thread_handle::INTERFACE_TAG,
             Self::FrameAllocator => schema::frame_allocator::INTERFACE_TAG,
             Self::MemoryObject(_) => schema::memory_object::INTERFACE_TAG,
+            Self::SchedulingPolicy(_) => schema::scheduling_policy::INTERFACE_TAG,
+            Self::SchedulerControl => schema::scheduler_control::INTERFACE_TAG,
             Self::VirtualMemory => schema::virtual_memory::INTERFACE_TAG,
             Self::ProcessSpawner => schema::process_spawner::INTERFACE_TAG,
             Self::ProcessHandle(_) => schema::process_handle::INTERFACE_TAG,
@@ -140,6 +147,16 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::memory_object::MemoryObject(&mut host);
             schema::memory_object::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::SchedulingPolicy(ceiling)) => {
+            let mut host = served::scheduling_policy::Own { calling, ceiling };
+            let mut server = served::scheduling_policy::SchedulingPolicy(&mut host);
+            schema::scheduling_policy::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::SchedulerControl) => {
+            let mut host = served::scheduler_control::All(calling);
+            let mut server = served::scheduler_control::SchedulerControl::new(&mut host);
+            schema::scheduler_control::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadControl) => {
             let mut host = Control(calling);
             let mut server = served::thread_control::ThreadControl(&mut host);
@@ -204,6 +221,8 @@ pub fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
         GrantKind::VirtualMemory => HostObject::VirtualMemory,
         GrantKind::FrameAllocator => HostObject::FrameAllocator,
         GrantKind::ProcessSpawner => HostObject::ProcessSpawner,
+        GrantKind::SchedulingPolicy { ceiling } => HostObject::SchedulingPolicy(ceiling),
+        GrantKind::SchedulerControl => HostObject::SchedulerControl,
         _ => return None,
     })
 }

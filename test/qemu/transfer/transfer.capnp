@@ -16,6 +16,8 @@ const manifest :Boot.Manifest = (processes = [
     (name = "timer", timer = void),
     (name = "info", systemInfo = void),
     (name = "park", parkSpace = void),
+    (name = "policy", schedulingPolicy = (weightCeiling = 64)),
+    (name = "scheduler", schedulerControl = void),
     (name = "spawner", threadSpawner = void),
     (name = "control", threadControl = void),
     (name = "own", endpoint = (name = "own", interfaceId = 0xa3f1c2d4e5b60718)),

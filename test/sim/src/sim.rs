@@ -431,12 +431,12 @@ impl<P: Policy + 'static> Machine for Sim<P> {
             Saw::SentIpi => w.report.ipis += 1,
             Saw::Runs(_)
             | Saw::Ready(_)
-            | Saw::Waiting(_)
             | Saw::Preempted
             | Saw::PlacedBusy
             | Saw::SkippedIpi
             | Saw::TimerFired
-            | Saw::Halts => {}
+            | Saw::WentIdle(_)
+            | Saw::Halts { .. } => {}
         });
     }
 

@@ -47,6 +47,8 @@ pub enum Error {
     EndpointName(Name, Name),
     /// The grant of an endpoint does not say what is served there.
     EndpointInterface(Name, Name),
+    /// The grant's ceiling for weights is not a weight.
+    WeightCeiling(Name, Name, u16),
     /// There are too many endpoints.
     EndpointCount,
     /// A second grant is the receiving side of the endpoint.
@@ -119,6 +121,10 @@ impl fmt::Display for Error {
             Self::EndpointInterface(process, grant) => write!(
                 f,
                 "process {process}: grant {grant} names no interface; `interfaceId` is the id of what its receiver serves"
+            ),
+            Self::WeightCeiling(process, grant, ceiling) => write!(
+                f,
+                "process {process}: grant {grant} has a weight ceiling of {ceiling}; it is 1 to 1024, or left out"
             ),
             Self::EndpointCount => {
                 write!(f, "the manifest has more than {} endpoints", limits::ENDPOINTS)

@@ -1,10 +1,11 @@
 //! One capability of a process.
 
 use abi_types::InterfaceTag;
+use core_sched_policy::Weight;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, frame_allocator, park_space, process_spawner, system_info, thread_control,
-    thread_spawner, timer, trace, virtual_memory,
+    console, endpoint, frame_allocator, park_space, process_spawner, scheduler_control,
+    scheduling_policy, system_info, thread_control, thread_spawner, timer, trace, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -41,6 +42,13 @@ pub enum GrantKind<'m> {
     FrameAllocator,
     /// What each CPU did.
     Trace,
+    /// The calling thread's own weight, class and account.
+    SchedulingPolicy {
+        /// The most it may weigh; what the process's threads weigh if there is none.
+        ceiling: Option<Weight>,
+    },
+    /// Weights, classes and accounts of all threads.
+    SchedulerControl,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -74,6 +82,8 @@ impl GrantKind<'_> {
             Self::ProcessSpawner => process_spawner::INTERFACE_ID,
             Self::FrameAllocator => frame_allocator::INTERFACE_ID,
             Self::Trace => trace::INTERFACE_ID,
+            Self::SchedulingPolicy { .. } => scheduling_policy::INTERFACE_ID,
+            Self::SchedulerControl => scheduler_control::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -110,6 +120,16 @@ pub(crate) fn read<'m>(
         grant::ProcessSpawner(()) => GrantKind::ProcessSpawner,
         grant::FrameAllocator(()) => GrantKind::FrameAllocator,
         grant::Trace(()) => GrantKind::Trace,
+        grant::SchedulerControl(()) => GrantKind::SchedulerControl,
+        grant::SchedulingPolicy(of) => {
+            let ceiling = match of.get_weight_ceiling() {
+                0 => None,
+                number => Some(Weight::new(number).map_err(|_| {
+                    Error::WeightCeiling(Name::new(process), Name::new(name), number)
+                })?),
+            };
+            GrantKind::SchedulingPolicy { ceiling }
+        }
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

@@ -40,7 +40,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         };
         self.direct = None;
         entity.activity = Activity::Queued;
-        let is_eligible = self.put(item, entry);
+        let is_eligible = self.put_newcomer(item, entry);
         let resched = match &self.current {
             None => true,
             Some(current) => is_eligible && entry.tag.finish.is_before(current.tag.finish),
@@ -91,6 +91,10 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             return Err(Error::SlotTaken);
         }
         if self.waiting == 0 && self.policy.is_idle_lag_zero() {
+            if coming.activity == Activity::Moving {
+                // It was runnable on its way here.
+                coming.close_runnable_span(now_ns);
+            }
             return Ok(self.pass_seat((from, leaving), (to, coming), now_ns));
         }
         if now_ns >= self.slice_end_ns {

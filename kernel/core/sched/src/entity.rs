@@ -70,6 +70,16 @@ pub struct Entity {
     pub(crate) runnable_accumulated_ns: u64,
     pub(crate) voluntary_blocks: u64,
     pub(crate) preemptions: u64,
+    /// What snapshots have said, that they never say less.
+    pub(crate) said: Said,
+}
+
+/// Sums that a snapshot has worked out with the interval that was open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) runtime_ns: u64,
+    pub(crate) virtual_runtime_ns: u64,
+    pub(crate) runnable_accumulated_ns: u64,
 }
 
 /// A thread's raw cumulative counters.
@@ -77,7 +87,7 @@ pub struct Entity {
 pub struct Snapshot {
     /// Weight and class as last applied.
     pub share: Share,
-    /// Time it ran, up to its last stop.
+    /// Time it ran.
     pub runtime_ns: u64,
     /// The same, scaled by its weight at the time; never moved by wakes or migration.
     pub virtual_runtime_ns: u64,
@@ -106,6 +116,12 @@ impl Entity {
         self.share
     }
 
+    /// Weight and class from its next enqueue on: what was last asked for.
+    #[inline]
+    pub fn wanted(&self) -> Share {
+        self.wanted
+    }
+
     /// Which queue, slot or CPU owns it, as far as scheduling goes.
     #[inline]
     pub fn activity(&self) -> Activity {
@@ -118,7 +134,8 @@ impl Entity {
         self.authority
     }
 
-    /// The counters as they stand; the open interval of a running thread is not in them.
+    /// The counters as they stand; an interval that is open, of running or of waiting to run, is not in
+    /// them. [`Queue::snapshot`](crate::Queue::snapshot) counts it too.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             share: self.share,

@@ -24,6 +24,7 @@
 //!   budget, a CPU mask or a pending death can veto a choice.
 #![no_std]
 
+mod account;
 pub mod balance;
 mod cpu;
 mod direct;
@@ -37,11 +38,12 @@ mod stop;
 mod turn;
 mod verdict;
 
+pub use account::Hint;
 pub use cpu::{CpuId, CpuSet, MAX_CPUS};
 pub use entity::{Activity, Authority, Entity, Snapshot};
 pub use error::Error;
 pub use ordered::{Entry, Ordered};
-pub use queue::{Hint, Queue};
+pub use queue::Queue;
 pub use turn::Turn;
 pub use verdict::{
     Blocked, Charge, Departed, DirectOffer, Enqueued, HandedOff, MayRun, Pick, Refusal, Requeue,

@@ -1,7 +1,7 @@
 //! One CPU's queue: the waiting threads, the current one, virtual time and the slice.
 //!
 //! Joining, choosing and leaving without having run are here; how the current thread stops is
-//! in `stop.rs`, the direct slot in `direct.rs`.
+//! in `stop.rs`, the direct slot in `direct.rs`, what can be read of it in `account.rs`.
 
 use crate::{Activity, CpuId, Departed, Enqueued, Entity, Entry, Error, MayRun, Ordered};
 use crate::{Pick, Started};
@@ -15,6 +15,8 @@ pub struct Queue<P, O: Ordered> {
     pub(crate) order: O,
     /// Items in the order.
     pub(crate) waiting: u32,
+    /// The most there ever were.
+    pub(crate) waiting_max: u32,
     /// Weights in the order, in the direct slot and of the current thread.
     pub(crate) load: u64,
     pub(crate) sequence: u64,
@@ -27,6 +29,8 @@ pub struct Queue<P, O: Ordered> {
     pub(crate) accounted_ns: u64,
     pub(crate) busy_ns: u64,
     pub(crate) idle_ns: u64,
+    /// What was last said of it, with an open span of idleness.
+    pub(crate) said_idle_ns: u64,
     /// When a thread last came from or went to another CPU.
     pub(crate) moved_ns: u64,
     /// When this CPU last looked for one with less to do.
@@ -46,17 +50,6 @@ pub(crate) struct Current<I> {
     pub(crate) moved_ns: u64,
 }
 
-/// What a CPU tells the others about its queue; read without a lock, so only a hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hint {
-    /// Threads in the order: what another CPU could take.
-    pub waiting: u32,
-    /// Sum of weights, the current thread's included.
-    pub load: u64,
-    /// How far virtual time is past the first one's finish; the least value if none waits.
-    pub lateness_ns: i64,
-}
-
 impl<P: Policy, O: Ordered> Queue<P, O> {
     /// An idle CPU's queue, its time counted from `now_ns`.
     pub const fn new(cpu: CpuId, policy: P, order: O, now_ns: u64) -> Self {
@@ -65,6 +58,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             policy,
             order,
             waiting: 0,
+            waiting_max: 0,
             load: 0,
             sequence: 0,
             current: None,
@@ -74,6 +68,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             accounted_ns: now_ns,
             busy_ns: 0,
             idle_ns: 0,
+            said_idle_ns: 0,
             moved_ns: now_ns,
             looked_ns: now_ns,
         }
@@ -103,7 +98,7 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         let was_alone = self.nobody_waits();
         let entry = self.admit(entity, lag, now_ns)?;
         entity.activity = Activity::Queued;
-        let is_eligible = self.put(item, entry);
+        let is_eligible = self.put_newcomer(item, entry);
         let (resched, arm_slice_ns) = match &self.current {
             None => (true, None),
             Some(current) => (
@@ -179,6 +174,8 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             return Err(Error::Activity { is: entity.activity });
         }
         self.chosen = None;
+        // Who was put back may wait now.
+        self.waiting_max = self.waiting_max.max(self.waiting);
         entity.close_runnable_span(now_ns);
         if !direct || now_ns >= self.slice_end_ns {
             self.slice_end_ns = now_ns + QUANTUM_NS;
@@ -237,16 +234,6 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
         }
     }
 
-    /// What the others may know.
-    #[inline]
-    pub fn hint(&self) -> Hint {
-        let lateness_ns = match self.order.first() {
-            Some((_, entry)) => self.policy.virtual_now().since(entry.tag.finish),
-            None => i64::MIN,
-        };
-        Hint { waiting: self.waiting, load: self.load, lateness_ns }
-    }
-
     /// The CPU this queue belongs to.
     #[inline]
     pub fn cpu(&self) -> CpuId {
@@ -269,11 +256,6 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
     #[inline]
     pub fn virtual_now(&self) -> VirtualTime {
         self.policy.virtual_now()
-    }
-
-    /// Time spent running threads and idle, up to the last switch.
-    pub fn busy_and_idle_ns(&self) -> (u64, u64) {
-        (self.busy_ns, self.idle_ns)
     }
 
     /// The policy, to look at.
@@ -368,6 +350,14 @@ impl<P: Policy, O: Ordered> Queue<P, O> {
             false => self.order.insert_early(item, entry),
         }
         self.waiting += 1;
+        is_eligible
+    }
+
+    /// As [`put`](Self::put), for one that has not just run here: it makes the crowd larger.
+    #[inline]
+    pub(crate) fn put_newcomer(&mut self, item: O::Item, entry: Entry) -> bool {
+        let is_eligible = self.put(item, entry);
+        self.waiting_max = self.waiting_max.max(self.waiting);
         is_eligible
     }
 

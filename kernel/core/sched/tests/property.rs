@@ -3,6 +3,8 @@
 //! The model keeps every thread in one list, looks through all of it for each answer, divides
 //! exactly, and counts virtual time in numbers that do not wrap; the queue starts just below its
 //! wrap. One model for both policies: where they differ, it asks which one it is.
+#[path = "property/flips.rs"]
+mod flips;
 #[path = "property/map.rs"]
 mod map;
 #[path = "property/model.rs"]
@@ -31,6 +33,8 @@ enum Op {
 }
 
 const THREADS: usize = 7;
+/// How long after each operation somebody looks.
+const LOOK_NS: u64 = 7_777;
 
 fn op() -> impl Strategy<Value = Op> {
     let who = 0..THREADS;
@@ -74,6 +78,7 @@ proptest! {
         };
         let mut now_ns = 0;
         let mut ended_ns = 0;
+        let mut said = [(0, 0u128, 0); THREADS];
         for (pause_ns, op) in steps {
             now_ns += pause_ns;
             let activity = |who: usize, m: &Model| m.threads[who].activity;
@@ -231,6 +236,7 @@ proptest! {
                     // Another thread gets the record.
                     entities[who] = Entity::new(Share::default());
                     model.threads[who] = Slow::default();
+                    said[who] = (0, 0, 0);
                 }
                 Op::SetShare { who, weight, class } => {
                     let weight = Weight::new(weight).unwrap();
@@ -241,7 +247,28 @@ proptest! {
             }
             prop_assert_eq!(queue.check_invariants(|item| entities[item]), Ok(()));
             prop_assert_eq!(queue.virtual_now().to_bits(), model.now_v as u64);
-            for (e, t) in entities.iter().zip(&model.threads) {
+            let is_between = queue.current().is_none();
+            prop_assert!(is_between || queue.waiting_max() >= queue.hint().waiting);
+            let runs_or_waits = model.threads.iter().filter(|t| {
+                matches!(t.activity, Activity::Queued | Activity::Direct | Activity::Running)
+            });
+            prop_assert_eq!(queue.runnable() as usize, runs_or_waits.count());
+            for (who, (e, t)) in entities.iter_mut().zip(&model.threads).enumerate() {
+                // A look in between closes nothing, and sees what is open.
+                let s = queue.snapshot(who, e, now_ns + LOOK_NS);
+                let open_ns = now_ns + LOOK_NS - t.since_ns;
+                let is_running = t.activity == Activity::Running;
+                let waits = matches!(t.activity, Activity::Queued | Activity::Direct);
+                let ran = Model::virtual_of(&t.share, open_ns, t.fraction).0 as u128;
+                let (running, waiting) = (u64::from(is_running), u64::from(waits));
+                // Nor does it ever see less than before, though the clock of this one was ahead.
+                said[who].0 = said[who].0.max(t.runtime_ns + running * open_ns);
+                said[who].1 = said[who].1.max(t.virtual_ns + u128::from(running) * ran);
+                said[who].2 = said[who].2.max(t.runnable_ns + waiting * open_ns);
+                prop_assert_eq!(
+                    (s.runtime_ns, u128::from(s.virtual_runtime_ns), s.runnable_accumulated_ns),
+                    said[who]
+                );
                 let s = e.snapshot();
                 prop_assert_eq!(e.activity(), t.activity);
                 prop_assert_eq!(s.runtime_ns, t.runtime_ns);

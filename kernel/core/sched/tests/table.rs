@@ -287,6 +287,56 @@ fn a_turn_is_refused_and_what_is_refused_changes_nothing() {
 }
 
 #[test]
+fn a_span_of_being_runnable_is_counted_once_on_every_way() {
+    // Runnable from T0 to T1, and looked at in the middle.
+    let middle = (T0 + T1) / 2;
+    for activity in [Activity::Queued, Activity::Direct, Activity::Moving] {
+        let (mut queue, mut subject) = scene(activity);
+        let looked = queue.snapshot(SUBJECT, &mut subject, middle);
+        assert_eq!(looked.runnable_accumulated_ns, middle - T0, "{activity:?}");
+        match activity {
+            Activity::Moving => {
+                // Another queue takes it over: by its order, or in the place of a thread that waits.
+                let mut from = Entity::new(Share::default());
+                run(&mut queue, OTHER, &mut from, T0);
+                let to = (SUBJECT, &mut subject);
+                let _ = queue.hand_off((OTHER, &mut from), to, Lag::ZERO, T1).unwrap();
+            }
+            _ => {
+                let _ = queue.pick(T1, |_| MayRun::Yes).unwrap();
+                let _ = queue.start(SUBJECT, &mut subject, T1).unwrap();
+            }
+        }
+        assert_eq!(subject.snapshot().runnable_accumulated_ns, T1 - T0, "{activity:?}");
+        let later = queue.snapshot(SUBJECT, &mut subject, T1 + 50);
+        assert_eq!((later.runnable_accumulated_ns, later.runtime_ns), (T1 - T0, 50));
+        assert_eq!(subject.snapshot().runtime_ns, 0, "a look closes nothing");
+    }
+}
+
+#[test]
+fn the_most_that_waited_are_those_who_came_and_not_those_who_go_on() {
+    let (mut queue, [mut from, mut first, _]) = two_wait();
+    assert_eq!((queue.waiting_max(), queue.runnable()), (2, 3));
+    let _ = queue.requeue(OTHER, &mut from, Requeue::Preempted, T1).unwrap();
+    let _ = queue.pick(T1, |_| MayRun::Yes).unwrap();
+    let _ = queue.start(SUBJECT, &mut first, T1).unwrap();
+    assert_eq!((queue.waiting_max(), queue.runnable()), (2, 3));
+    let _ = queue.enqueue(9, &mut Entity::new(Share::default()), Lag::ZERO, T1).unwrap();
+    assert_eq!((queue.waiting_max(), queue.runnable()), (3, 4));
+}
+
+#[test]
+fn an_idle_cpu_is_idle_up_to_the_look() {
+    let mut queue = new_queue();
+    assert_eq!((queue.idle_ns_until(T0 - 10), queue.busy_and_idle_ns().1), (T0 - 10, 0));
+    // The clock of whoever looks is ahead of that of the CPU, which starts a thread.
+    assert_eq!(queue.idle_ns_until(T0 + 10), T0 + 10);
+    run(&mut queue, SUBJECT, &mut Entity::new(Share::default()), T0);
+    assert_eq!((queue.idle_ns_until(T1), queue.busy_and_idle_ns().1), (T0 + 10, T0));
+}
+
+#[test]
 fn a_taken_slot_refuses_a_hand_off() {
     let mut queue = new_queue();
     let [mut from, mut to, mut slot] = [Entity::new(Share::default()); 3];

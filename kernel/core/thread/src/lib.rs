@@ -3,8 +3,8 @@
 //! In here: [`ThreadKey`], the kernel's name of a thread; [`Word`] and [`StateWord`], the one
 //! 64-bit word that names a thread's owner and decides every race about it; [`Want`], how many
 //! completions end its wait; [`Lifecycle`], joins, and when the record's charge ends;
-//! [`Roster`], when the last thread ends the process; [`Handles`], when a process's record is nobody's. Not in here: stacks, queues, registers, the
-//! join's completion, anything a CPU does.
+//! [`Roster`], when the last thread ends the process; [`Handles`], when a process's record is nobody's;
+//! [`Page`], names in their order. Not in here: stacks, queues, registers, the join's completion, anything a CPU does.
 //!
 //! # Contract
 //!
@@ -18,6 +18,7 @@
 mod handles;
 mod key;
 mod lifecycle;
+mod page;
 mod roster;
 mod state_word;
 mod want;
@@ -28,6 +29,7 @@ pub use key::ThreadKey;
 pub use lifecycle::{
     ExitVerdict, JoinError, JoinVerdict, Joiner, Lifecycle, LifecycleError, ReleaseVerdict,
 };
+pub use page::Page;
 pub use roster::{CloseVerdict, LeaveVerdict, Roster, RosterError};
 pub use state_word::StateWord;
 pub use want::{Due, Want};

@@ -6,7 +6,7 @@
 use abi_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use abi_sync::thread;
 use core_sched::{Charge, CpuId, CpuSet, Error};
-use core_sched_policy::{AnyPolicy, PolicyKind, QUANTUM_NS, Share};
+use core_sched_policy::{AnyPolicy, PolicyKind, QUANTUM_NS, Share, Weight};
 use core_thread::{ResumeVerdict, StateWord, ThreadKey, WaitVerdict};
 use kernel_dispatch::{self as dispatch, After, Cpu, Defect, Here, Machine, Record, Saw, WayOut};
 use smp_ipi::{IdleSet, Requests};
@@ -32,6 +32,8 @@ pub enum Step {
     SpinFor(usize),
     /// Kills a thread.
     Kill(usize),
+    /// Gives a thread that weight.
+    Weigh(usize, u16),
 }
 
 /// A thread's record.
@@ -188,6 +190,7 @@ impl Model {
                 }
             }
             Some(Step::Kill(whom)) => dispatch::kill(self, &self.0.slots[whom], 1),
+            Some(Step::Weigh(whom, weight)) => self.weigh(whom, weight),
         }
     }
 
@@ -238,6 +241,26 @@ impl Model {
         if word.is_waiting() {
             dispatch::wake(self, slot, word.generation(), word.ticket(), directly);
         }
+    }
+
+    /// Gives a thread a weight, if it is there still; its account then says so, sooner or later, and never goes back.
+    fn weigh(self, whom: usize, weight: u16) {
+        let (slot, key) = (&self.0.slots[whom], ThreadKey { slot: whom as u32, generation: 1 });
+        let weight = Weight::new(weight).unwrap();
+        let before = dispatch::account(self, slot, key, || true);
+        let change = |share: Share| Share::new(weight, share.class());
+        let is_there = dispatch::set_share(self, slot, key, || true, change);
+        let after = dispatch::account(self, slot, key, || true);
+        assert!(!is_there || before.is_some(), "a thread came back");
+        if let (Some(before), Some(after)) = (before, after) {
+            let (before, after) = (before.counted, after.counted);
+            assert!(after.runtime_ns >= before.runtime_ns, "{before:?} {after:?}");
+            assert!(after.virtual_runtime_ns >= before.virtual_runtime_ns);
+            assert!(after.runnable_accumulated_ns >= before.runnable_accumulated_ns);
+        }
+        let stale = ThreadKey { generation: 2, ..key };
+        assert!(!dispatch::set_share(self, slot, stale, || true, |share| share));
+        assert!(!dispatch::set_share(self, slot, key, || false, |_| unreachable!()));
     }
 
     fn hand_over(self, slot: &'static Slot, whom: usize) {

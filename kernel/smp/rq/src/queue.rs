@@ -311,6 +311,11 @@ impl<'n, P: Policy> QueueGuard<'_, 'n, P> {
         self.queue.looked_around(now_ns);
     }
 
+    /// Time this CPU spent idle, up to `now_ns`.
+    pub fn idle_ns_until(&mut self, now_ns: u64) -> u64 {
+        self.queue.idle_ns_until(now_ns)
+    }
+
     /// The queue, to read.
     #[inline]
     pub fn view(&self) -> &Inner<'n, P> {

@@ -37,18 +37,22 @@ impl Host for Counted {
         // The program chose the number: it stays within the table even where the check is only guessed.
         let cpu = cpus.get(at & mask_below(at, cpus.len()) as usize)?;
         let (counters, queue) = (&cpu.own.counters, &cpu.queue);
-        let (_, idle_ns) = queue.lock().view().busy_and_idle_ns();
+        let flushes = kernel_arch::paging::flushes_of(cpu.id().index());
+        let (runnable_max, idle_ns) = {
+            let mut queue = queue.lock();
+            (queue.view().waiting_max(), queue.idle_ns_until(clock()))
+        };
         Some(CpuCounters {
             runnable: queue.hint().waiting,
-            runnable_max: counters.runnable_max.get() as u32,
+            runnable_max,
             switches: counters.switches.get() + counters.hand_overs.get(),
             preemptions: counters.preemptions.get(),
             steals: counters.steals.get(),
             failed_placements: counters.failed_placements.get(),
             reschedule_sent: counters.reschedule_sent.get(),
             reschedule_skipped: counters.reschedule_skipped.get(),
-            tlb_requests: 0,
-            tlb_failures: 0,
+            tlb_requests: flushes.asked,
+            tlb_failures: flushes.refused,
             idle_entries: counters.idle_entries.get(),
             idle_ns,
             timer_interrupts: counters.timer_interrupts.get(),
@@ -56,6 +60,12 @@ impl Host for Counted {
             handoffs_taken: counters.hand_overs.get() + counters.offers.get(),
             handoffs_missed: counters.handoffs_missed.get(),
             syscalls: counters.syscalls.get(),
+            idle_cooperative: counters.idle_cooperative.get(),
+            idle_dispatch_timer: counters.idle_dispatch_timer.get(),
+            idle_dispatch_block: counters.idle_dispatch_block.get(),
+            idle_dispatch_exit: counters.idle_dispatch_exit.get(),
+            policy_admissions: counters.policy_admissions.get(),
+            policy_denials: counters.policy_denials.get(),
         })
     }
 }

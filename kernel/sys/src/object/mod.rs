@@ -55,6 +55,10 @@ impl Objects for Kernel {
             KernelObject::ProcessHandle(_) => schema::process_handle::INTERFACE.is_transferable,
             KernelObject::FrameAllocator => schema::frame_allocator::INTERFACE.is_transferable,
             KernelObject::MemoryObject(_) => schema::memory_object::INTERFACE.is_transferable,
+            KernelObject::SchedulingPolicy(_) => {
+                schema::scheduling_policy::INTERFACE.is_transferable
+            }
+            KernelObject::SchedulerControl => schema::scheduler_control::INTERFACE.is_transferable,
         }
     }
 
@@ -131,6 +135,16 @@ fn serve(
             let mut host = control::Registers(calling);
             let mut server = served::thread_control::ThreadControl(&mut host);
             schema::thread_control::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::SchedulingPolicy(ceiling) => {
+            let mut host = served::scheduling_policy::Own { calling, ceiling };
+            let mut server = served::scheduling_policy::SchedulingPolicy(&mut host);
+            schema::scheduling_policy::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::SchedulerControl => {
+            let mut host = served::scheduler_control::All(calling);
+            let mut server = served::scheduler_control::SchedulerControl::new(&mut host);
+            schema::scheduler_control::dispatch(&mut server, method, params, results)
         }
         KernelObject::ProcessSpawner => {
             let mut server = served::process_spawner::ProcessSpawner(calling);

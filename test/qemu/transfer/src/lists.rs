@@ -64,6 +64,8 @@ pub fn each_entry(t: &mut T<'_, Bench>) -> Outcome {
         ("Console", named("console")),
         ("Endpoint", named("spare")),
         ("ParkSpace", named("park")),
+        ("SchedulerControl", named("scheduler")),
+        ("SchedulingPolicyCap", named("policy")),
         ("SystemInfo", named("info")),
         ("ThreadControl", named("control")),
         ("ThreadHandle", thread.handle()),

@@ -6,7 +6,10 @@
 mod space;
 
 pub(crate) use core_tlb::Resident;
-pub use space::{CpuSet, Flush, FlushPermit, MAX_CPUS, Space, TooManyFlushes, flush_if_requested};
+pub use space::{
+    CpuSet, Flush, FlushPermit, FlushesOf, MAX_CPUS, Space, TooManyFlushes, flush_if_requested,
+    flushes_of,
+};
 pub(crate) use space::{WAY_BARRIER, entry_way_of};
 
 use core::arch::asm;

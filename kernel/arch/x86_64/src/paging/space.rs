@@ -29,6 +29,34 @@ const PAGES_ONE_BY_ONE: u64 = 16;
 /// The flushes that CPUs were asked for.
 static SHOOTDOWN: Shootdown<MAX_CPUS> = Shootdown::new(MAX_REQUESTS);
 
+/// Flushes that each CPU was asked for, by other CPUs.
+static ASKED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
+/// Flushes that each CPU wanted to ask for and might not.
+static REFUSED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
+
+/// What one CPU has to do with flushes, since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlushesOf {
+    /// How often others asked it.
+    pub asked: u64,
+    /// How often it was refused the right to ask, because as many flushes as there may be were not over.
+    pub refused: u64,
+}
+
+/// What a CPU has to do with flushes.
+pub fn flushes_of(cpu: usize) -> FlushesOf {
+    let count = |counts: &[AtomicU64; MAX_CPUS]| {
+        counts.get(cpu).map_or(0, |count| count.load(Ordering::Relaxed))
+    };
+    FlushesOf { asked: count(&ASKED), refused: count(&REFUSED) }
+}
+
+fn count_one(counts: &[AtomicU64; MAX_CPUS], cpu: usize) {
+    if let Some(count) = counts.get(cpu) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Counts openings of address spaces. Zero is none.
 static OPENINGS: AtomicU64 = AtomicU64::new(0);
 
@@ -72,7 +100,10 @@ pub struct Flush(Token);
 impl FlushPermit {
     /// Asks for room for one request.
     pub fn new() -> Result<Self, TooManyFlushes> {
-        SHOOTDOWN.begin().map(Self).map_err(|_| TooManyFlushes)
+        SHOOTDOWN.begin().map(Self).map_err(|_| {
+            count_one(&REFUSED, cpu::this().index() as usize);
+            TooManyFlushes
+        })
     }
 }
 
@@ -197,6 +228,7 @@ impl Space {
         if posted.flush_here {
             forget(start, pages);
         }
+        posted.token.cpus().iter().for_each(|cpu| count_one(&ASKED, cpu));
         (Flush(posted.token), posted.interrupt)
     }
 }
