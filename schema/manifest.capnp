@@ -136,5 +136,8 @@ struct Grant @0x938d3e2d907b331b {
 
     frameAllocator @14 :Void;
     # Makes memory objects, which the process pays for.
+
+    processDirectory @15 :Void;
+    # What runs, to read.
   }
 }

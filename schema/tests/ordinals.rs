@@ -109,6 +109,7 @@ fn the_kernels_interfaces_are_there() {
         "UserSession",
         "SystemInfo",
         "Trace",
+        "ProcessDirectory",
     ] {
         assert!(names.contains(&name), "{name}");
     }

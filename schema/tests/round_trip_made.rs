@@ -2,8 +2,9 @@
 //! what the server sees, what the server answers is what the client gets.
 use schema::{
     INTERFACES, cpu_isolation_lease as lease, frame_allocator, interrupt, memory_object,
-    process_handle, process_spawner, realtime_island as island, scheduler_control as control,
-    scheduling_context as context, trace, user_session, virtual_memory,
+    process_directory, process_handle, process_spawner, realtime_island as island,
+    scheduler_control as control, scheduling_context as context, trace, user_session,
+    virtual_memory,
 };
 use schema_testing::{Everything, Loopback, make};
 use schema_wire::{CapSlot, Transfer};
@@ -83,6 +84,13 @@ proptest! {
                 }; caps
             ) -> plain SpawnImageResults;
             spawn_entry(SpawnEntryParams { name }) -> plain SpawnEntryResults;
+        );
+        calls!(asks, answers; process_directory:
+            processes(ProcessesParams { from }) -> read ProcessesResults;
+            threads(ThreadsParams { pid, generation, from }) -> read ThreadsResults;
+            capabilities(CapabilitiesParams { pid, generation, from }) -> read CapabilitiesResults;
+            ledger(LedgerParams { pid, generation }) -> plain LedgerResults;
+            own() -> plain OwnResults;
         );
         calls!(asks, answers; process_handle:
             wait() -> plain WaitResults;

@@ -14,6 +14,7 @@ pub mod console;
 pub mod endpoint;
 pub mod frame_allocator;
 pub mod memory_object;
+pub mod process_directory;
 pub mod process_handle;
 pub mod process_spawner;
 pub mod system_info;

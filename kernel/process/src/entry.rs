@@ -5,7 +5,9 @@
 //! capabilities and its program ([`furnish`]). What it may use is the manifest's to say; a program that starts it
 //! lends its record and nothing else. Decided in ADR 289.
 
-use crate::child::{ChildError, HandlePlace, NO_ENTRY, began, entry, lend_record, load, take_back};
+use crate::child::{
+    ChildError, HandlePlace, NO_ENTRY, entry, hold_lender, lend_record, load, take_back,
+};
 use crate::entries::STARTING;
 use crate::load::{LoadError, map_capset, map_start_page};
 use crate::machine::{Machine, process_of};
@@ -123,7 +125,7 @@ fn begin_claimed<M: Machine>(
     let begun = m.records().begin_process(m, new).map_err(ChildError::Begin);
     let (process, endpoints) = begun?;
     if let Some(parent) = parent {
-        began(m, process, parent);
+        hold_lender(m, parent);
     }
     preemption_point(m);
     let first = first_endpoint(m, manifest, number)?;

@@ -71,6 +71,8 @@ pub struct Members<M: Objects> {
     first_thread: u32,
     /// The next of its threads to be killed, once it is closed.
     next_to_kill: u32,
+    /// Which process of the record all this is of.
+    pub(crate) generation: u32,
 }
 
 /// What a process is made with.
@@ -163,7 +165,29 @@ impl<M: Objects> Members<M> {
             is_child: false,
             first_thread: NONE,
             next_to_kill: NONE,
+            generation: 0,
         }
+    }
+
+    /// What its threads weigh.
+    pub(crate) fn weight(&self) -> Weight {
+        self.weight
+    }
+
+    /// The first of its threads.
+    pub(crate) fn first_thread(&self) -> u32 {
+        self.first_thread
+    }
+
+    /// Limits that are not counted: ring entries, scratch bytes, calls in flight, calls queued.
+    pub fn uncounted_limits(&self) -> [u32; 4] {
+        let profile = &self.profile;
+        [
+            profile.ring_entries,
+            profile.ring_scratch_limit_bytes,
+            profile.in_flight_call_limit,
+            profile.endpoint_queue_limit,
+        ]
     }
 
     /// Rings without a thread, and how many there is room for.
@@ -244,6 +268,7 @@ impl<M: Objects> Process<M> {
     pub(crate) fn begin(
         &'static self,
         new: NewProcess<'_>,
+        now_ns: u64,
         pause: impl Fn(),
     ) -> Result<Vec<EndpointKey>, NoMemory> {
         self.handles.begin(self.key().generation, new.handles);
@@ -260,13 +285,19 @@ impl<M: Objects> Process<M> {
                 .map(|(service, endpoints)| (Some(service), endpoints))?,
         };
         pause();
-        self.capset.store(0, Ordering::Relaxed);
-        self.cpu_time_ns.store(0, Ordering::Relaxed);
         *self.ending.lock() = Ending::NONE;
         let mut members = Members::new(new.profile, new.weight, new.name, new.is_essential);
         members.is_child = new.handles != 0;
         members.lent = new.lent;
-        *self.members.lock() = members;
+        members.generation = self.key().generation;
+        {
+            // Together: whoever looks at the record finds all of one process.
+            let mut place = self.members.lock();
+            self.capset.store(0, Ordering::Relaxed);
+            self.cpu_time_ns.store(0, Ordering::Relaxed);
+            self.began_ns.store(now_ns, Ordering::Relaxed);
+            *place = members;
+        }
         *self.ops.caps.lock() = Some(caps);
         *self.ops.service.lock() = service;
         Ok(endpoints)
@@ -291,11 +322,6 @@ impl<M: Objects> Process<M> {
 
     pub(crate) fn set_exit_code(&self, code: i64) {
         self.exit_code.store(code.cast_unsigned(), Ordering::Relaxed);
-    }
-
-    /// Pays for the CPU time of a thread that has ended.
-    pub(crate) fn pay(&self, ran_ns: u64) {
-        self.cpu_time_ns.fetch_add(ran_ns, Ordering::Relaxed);
     }
 
     /// CPU time of its threads that have ended, in ns: all of it once the last one has.
@@ -375,13 +401,15 @@ impl<M: Objects> Process<M> {
         members.roster.is_closed()
     }
 
-    /// A thread is one of its own no longer.
+    /// A thread is one of its own no longer, and has ended: what it ran is the process's to pay.
     pub(crate) fn unlink(
         &self,
         thread: &Thread<M>,
         record: impl Fn(u32) -> Option<&'static Thread<M>>,
     ) {
         let mut members = self.members.lock();
+        // Under the lock: whoever adds up what threads ran finds it here or there.
+        self.cpu_time_ns.fetch_add(thread.take_account(), Ordering::Relaxed);
         let before = thread.sibling_before.load(Ordering::Relaxed);
         let after = thread.sibling_after.load(Ordering::Relaxed);
         match record(before) {

@@ -51,4 +51,6 @@ pub enum KernelObject {
     ProcessSpawner,
     /// One of them, or any other.
     ProcessHandle(ProcessKey),
+    /// What runs.
+    ProcessDirectory,
 }

@@ -48,6 +48,7 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         GrantKind::VirtualMemory => KernelObject::VirtualMemory,
         GrantKind::ProcessSpawner => KernelObject::ProcessSpawner,
         GrantKind::FrameAllocator => KernelObject::FrameAllocator,
+        GrantKind::ProcessDirectory => KernelObject::ProcessDirectory,
         GrantKind::ParkSpace | GrantKind::Endpoint { .. } | GrantKind::Client { .. } => {
             return None;
         }

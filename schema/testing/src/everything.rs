@@ -4,9 +4,9 @@ use schema::scheduling_policy_capnp::LatencyClass;
 use schema::system_info_capnp::ImageProfile;
 use schema::{
     console, cpu_isolation_lease, endpoint, frame_allocator, interrupt, memory_object, park_space,
-    process_handle, process_spawner, realtime_island, scheduler_control, scheduling_context,
-    scheduling_policy, system_info, thread_control, thread_handle, thread_spawner, timer, trace,
-    user_session, virtual_memory,
+    process_directory, process_handle, process_spawner, realtime_island, scheduler_control,
+    scheduling_context, scheduling_policy, system_info, thread_control, thread_handle,
+    thread_spawner, timer, trace, user_session, virtual_memory,
 };
 use schema_wire::{Answer, Exception, ExceptionKind, NoResult, Served, Status};
 
@@ -37,6 +37,7 @@ pub fn serve(
         "Interrupt" => interrupt::dispatch(server, method, params, results),
         "MemoryObject" => memory_object::dispatch(server, method, params, results),
         "ParkSpace" => park_space::dispatch(server, method, params, results),
+        "ProcessDirectory" => process_directory::dispatch(server, method, params, results),
         "ProcessHandle" => process_handle::dispatch(server, method, params, results),
         "ProcessSpawner" => process_spawner::dispatch(server, method, params, results),
         "RealtimeIsland" => realtime_island::dispatch(server, method, params, results),

@@ -36,6 +36,8 @@ pub enum HostObject {
     ProcessSpawner,
     /// One of them.
     ProcessHandle(ProcessKey),
+    /// What runs.
+    ProcessDirectory,
 }
 
 impl HostObject {
@@ -52,6 +54,7 @@ impl HostObject {
             Self::VirtualMemory => schema::virtual_memory::INTERFACE_TAG,
             Self::ProcessSpawner => schema::process_spawner::INTERFACE_TAG,
             Self::ProcessHandle(_) => schema::process_handle::INTERFACE_TAG,
+            Self::ProcessDirectory => schema::process_directory::INTERFACE_TAG,
         }
     }
 
@@ -147,6 +150,11 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::process_handle::ProcessHandle(&mut host);
             schema::process_handle::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::ProcessDirectory) => {
+            let mut page = served::process_directory::Page::new();
+            let mut server = served::process_directory::ProcessDirectory::new(calling, &mut page);
+            schema::process_directory::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadHandle(thread)) => {
             let mut host = served::thread_handle::Handle { calling, thread };
             let mut server = served::thread_handle::ThreadHandle(&mut host);
@@ -190,6 +198,7 @@ pub fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
         GrantKind::VirtualMemory => HostObject::VirtualMemory,
         GrantKind::FrameAllocator => HostObject::FrameAllocator,
         GrantKind::ProcessSpawner => HostObject::ProcessSpawner,
+        GrantKind::ProcessDirectory => HostObject::ProcessDirectory,
         _ => return None,
     })
 }

@@ -3,8 +3,8 @@
 use abi_types::InterfaceTag;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, frame_allocator, park_space, process_spawner, system_info, thread_control,
-    thread_spawner, timer, virtual_memory,
+    console, endpoint, frame_allocator, park_space, process_directory, process_spawner,
+    system_info, thread_control, thread_spawner, timer, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -39,6 +39,8 @@ pub enum GrantKind<'m> {
     ProcessSpawner,
     /// Makes memory objects.
     FrameAllocator,
+    /// What runs, to read.
+    ProcessDirectory,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -71,6 +73,7 @@ impl GrantKind<'_> {
             Self::VirtualMemory => virtual_memory::INTERFACE_ID,
             Self::ProcessSpawner => process_spawner::INTERFACE_ID,
             Self::FrameAllocator => frame_allocator::INTERFACE_ID,
+            Self::ProcessDirectory => process_directory::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -106,6 +109,7 @@ pub(crate) fn read<'m>(
         grant::VirtualMemory(()) => GrantKind::VirtualMemory,
         grant::ProcessSpawner(()) => GrantKind::ProcessSpawner,
         grant::FrameAllocator(()) => GrantKind::FrameAllocator,
+        grant::ProcessDirectory(()) => GrantKind::ProcessDirectory,
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

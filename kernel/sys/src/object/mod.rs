@@ -52,6 +52,7 @@ impl Objects for Kernel {
             KernelObject::ProcessSpawner => schema::process_spawner::INTERFACE.is_transferable,
             KernelObject::ProcessHandle(_) => schema::process_handle::INTERFACE.is_transferable,
             KernelObject::FrameAllocator => schema::frame_allocator::INTERFACE.is_transferable,
+            KernelObject::ProcessDirectory => schema::process_directory::INTERFACE.is_transferable,
             KernelObject::MemoryObject(_) => schema::memory_object::INTERFACE.is_transferable,
         }
     }
@@ -110,6 +111,11 @@ fn serve(
         KernelObject::FrameAllocator => {
             let mut server = served::frame_allocator::FrameAllocator(calling);
             schema::frame_allocator::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::ProcessDirectory => {
+            let mut page = served::process_directory::Page::new();
+            let mut server = served::process_directory::ProcessDirectory::new(calling, &mut page);
+            schema::process_directory::dispatch(&mut server, method, params, results)
         }
         KernelObject::MemoryObject(of) => {
             let mut host = served::memory_object::Facet { calling, of };
