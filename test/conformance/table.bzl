@@ -583,6 +583,8 @@ PROOFS = {
         "//test/qemu/ends:ends_4r_checked",
     ],
     "M12": [
+        "//kernel/object:kernel_object_test",
+        "//test/qemu/objects:objects_qemu_1d_checked",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/sched:sched_qemu_1d_checked",

@@ -36,6 +36,11 @@ pub(crate) fn boot_module(name: &str) -> Option<&'static [u8]> {
     MACHINE.get()?.module(name).map(|module| module.data)
 }
 
+/// What the clock chip showed at boot, in seconds since 1970, and what the clock then read.
+pub(crate) fn wall_clock() -> Option<(u64, u64)> {
+    MACHINE.get()?.wall_clock
+}
+
 /// The object that a grant is, of those that the kernel serves by calls alone.
 pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
     Some(match kind {

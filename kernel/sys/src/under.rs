@@ -327,6 +327,10 @@ impl kernel_ops::Machine for Kernel {
         RECORDS.process(slot).map(|process| &process.ops)
     }
 
+    fn wall_clock(self) -> Option<(u64, u64)> {
+        loader::wall_clock()
+    }
+
     fn zeroed_words(self, count: usize) -> Result<Box<[u64]>, OutOfMemory> {
         try_zeroed_words(count)
     }

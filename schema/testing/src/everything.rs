@@ -93,6 +93,10 @@ impl timer::Server for Everything {
         self.ask(params);
         Ok(())
     }
+
+    fn wall_clock(&mut self) -> Answer<timer::WallClockResults> {
+        Ok(timer::WallClockResults { unix_seconds: self.number, nanoseconds: self.number as u32 })
+    }
 }
 
 impl endpoint::Server for Everything {

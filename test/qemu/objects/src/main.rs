@@ -1,9 +1,11 @@
 //! Objects of the kernel's that tell or give: as their holder sees them, and what a holder can do to others.
 //!
+//! * [`clock`]: Timer.wallClock.
 //! * [`directory`]: ProcessDirectory. [`storm`]: the same while processes come and go.
 #![no_std]
 #![no_main]
 
+mod clock;
 mod directory;
 mod storm;
 
@@ -86,6 +88,7 @@ const SUITE: Suite<Shared> = Suite::new(&[
     Test::new("directory.wrong_arguments", directory::wrong_arguments),
     Test::new("directory.storm", storm::storm),
     Test::new("directory.endless_readers", storm::endless_readers),
+    Test::new("clock.wall_clock", clock::wall_clock),
 ]);
 
 fn main(env: &'static Env) -> Result<(), Error> {
