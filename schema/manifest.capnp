@@ -139,5 +139,11 @@ struct Grant @0x938d3e2d907b331b {
 
     processDirectory @15 :Void;
     # What runs, to read.
+
+    entropy @16 :Void;
+    # Random bytes.
+
+    userSession @17 :Void;
+    # A session that begins with the process, for it and whatever it starts.
   }
 }

@@ -102,6 +102,9 @@ struct ProcessEntry @0xfaecb8319dc27801 {
   parentPid @11 :UInt32;
   parentGeneration @12 :UInt32;
   # Who lends it what it may use; 0 and 0 if that is the boot manifest.
+
+  sessionId @13 :UInt64;
+  # The session it belongs to, as `UserSession.info` names it; 0 without one, or once it is gone.
 }
 
 struct ThreadEntry @0x9172f9ba58f54d59 {

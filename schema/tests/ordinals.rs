@@ -110,6 +110,7 @@ fn the_kernels_interfaces_are_there() {
         "SystemInfo",
         "Trace",
         "ProcessDirectory",
+        "Entropy",
     ] {
         assert!(names.contains(&name), "{name}");
     }

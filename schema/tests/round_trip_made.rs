@@ -1,7 +1,7 @@
 //! Every method of the interfaces whose messages are made from numbers: what the client sends is
 //! what the server sees, what the server answers is what the client gets.
 use schema::{
-    INTERFACES, cpu_isolation_lease as lease, frame_allocator, interrupt, memory_object,
+    INTERFACES, cpu_isolation_lease as lease, entropy, frame_allocator, interrupt, memory_object,
     process_directory, process_handle, process_spawner, realtime_island as island,
     scheduler_control as control, scheduling_context as context, trace, user_session,
     virtual_memory,
@@ -98,6 +98,10 @@ proptest! {
             kill(KillParams { exit_code }) -> nothing;
             info() -> plain InfoResults;
             usage() -> plain UsageResults;
+        );
+        calls!(asks, answers; entropy:
+            fill(FillParams { count }) -> read FillResults;
+            info() -> plain InfoResults;
         );
         calls!(asks, answers; user_session:
             info() -> plain InfoResults;

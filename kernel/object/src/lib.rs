@@ -12,6 +12,7 @@
 
 pub mod console;
 pub mod endpoint;
+pub mod entropy;
 pub mod frame_allocator;
 pub mod memory_object;
 pub mod process_directory;
@@ -22,6 +23,7 @@ pub mod thread_control;
 pub mod thread_handle;
 pub mod thread_spawner;
 pub mod timer;
+pub mod user_session;
 pub mod virtual_memory;
 
 use schema_wire::{Exception, ExceptionKind, NoResult};

@@ -12,6 +12,7 @@ use crate::handle::{record_bytes, record_profile};
 use crate::load::{Load, LoadError, Portion, map_capset, map_start_page};
 use crate::machine::{Machine, process_of};
 use crate::process::{BeginError, Lent, NewProcess, Process, SpawnError};
+use crate::session;
 use crate::spawn::{self, Made};
 use abi_types::{CAPSET_NAME_BYTES, CapSetEntry, CapSlot, InterfaceTag, START_BYTES};
 use core_cap::{Cap, Request, Reservation};
@@ -227,6 +228,7 @@ fn begin<M: Machine>(
     };
     let (child, _) = m.records().begin_process(m, new).map_err(ChildError::Begin)?;
     hold_lender(m, parent);
+    session::inherit(m, child, parent);
     preemption_point(m);
     Ok(child)
 }

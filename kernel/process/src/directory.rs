@@ -71,6 +71,8 @@ pub struct SeenProcess {
     pub is_cpu_time_whole: bool,
     /// Whose its limits are, if they are another process's.
     pub parent: Option<ProcessKey>,
+    /// The session it belongs to.
+    pub session: Option<ProcessKey>,
 }
 
 /// The process in the record at that position: one that is there, or one that is gone and can be asked for.
@@ -104,12 +106,13 @@ pub fn process_at<M: Machine>(m: M, slot: u32) -> Option<SeenProcess> {
                 (true, false, _) => ProcessState::Running,
             },
             ended: None,
-            weight: members.weight(),
+            weight: members.weight,
             live_threads,
             began_ns: process.began_ns.load(Ordering::Relaxed),
             cpu_time_ns: process.cpu_time_ns().saturating_add(ran_ns),
             is_cpu_time_whole,
             parent: members.lent.as_ref().map(|lent| lent.lender),
+            session: members.session,
         }
     };
     let ended = if is_there { None } else { process.ending.lock().ended };
@@ -120,7 +123,7 @@ pub fn process_at<M: Machine>(m: M, slot: u32) -> Option<SeenProcess> {
 /// Time that live threads ran, and whether it is that of all of them. Under the lock of the members, under which what a
 /// thread ran becomes its process's.
 fn live_time<M: Machine>(m: M, members: &Members<M>) -> (u64, bool) {
-    let (mut at, mut ran_ns) = (members.first_thread(), 0_u64);
+    let (mut at, mut ran_ns) = (members.first_thread, 0_u64);
     for _ in 0..SUMMED_THREADS {
         let Some(thread) = m.records().thread(at) else { return (ran_ns, true) };
         ran_ns = ran_ns.saturating_add(thread.ran_ns());

@@ -11,6 +11,7 @@
 //! * `spawn.rs`: a thread begins. `join.rs`: handles, and waiting for a thread's end. `end.rs`: the end of
 //!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
 //!   `memory.rs`, `change.rs`: changes of an address space. `shared.rs`, `attach.rs`: memory objects.
+//! * `session.rs`: which processes belong together.
 //! * `child.rs`: a program starts a program. `load.rs`: its memory is filled. `entry.rs`: a process of the manifest
 //!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then. `directory.rs`: what there is, to read; `listed.rs`: as it is told.
 #![cfg_attr(not(any(test, loom)), no_std)]
@@ -36,6 +37,7 @@ pub mod memory;
 pub mod process;
 pub mod records;
 pub mod remains;
+pub mod session;
 pub mod shared;
 pub mod spawn;
 pub mod thread;

@@ -26,6 +26,7 @@ pub const NO_PROCESS: ProcessEntry<'static> = ProcessEntry {
     cpu_time_whole: false,
     parent_pid: 0,
     parent_generation: 0,
+    session_id: 0,
 };
 
 /// A process as the interface tells it, but for its name.
@@ -49,6 +50,7 @@ pub fn process_entry(seen: &SeenProcess) -> ProcessEntry<'static> {
         cpu_time_whole: seen.is_cpu_time_whole,
         parent_pid: seen.parent.map_or(0, |parent| parent.slot),
         parent_generation: seen.parent.map_or(0, |parent| parent.generation),
+        session_id: seen.session.map_or(0, |session| session.to_bits()),
     }
 }
 

@@ -12,7 +12,7 @@ use core_endpoint::{EndpointKey, Limits};
 use core_ledger::{ChargeError, KernelStackPages, Line, Reservation, Threads};
 use core_manifest::{Name, Profile};
 use core_sched_policy::Weight;
-use core_thread::{CloseVerdict, Handles, LeaveVerdict, Roster, ThreadKey};
+use core_thread::{CloseVerdict, Handles, LeaveVerdict, Roster, Session, ThreadKey};
 use kernel_ops::capability::{ProcessKey, new_table};
 use kernel_ops::machine::{Pending, ProcessPart};
 use kernel_ops::object::Objects;
@@ -35,6 +35,8 @@ pub struct Process<M: Objects> {
     changes: AtomicU32,
     /// Who can ask for it, also when it is gone.
     pub(crate) handles: Handles,
+    /// The session that it began, if it did.
+    pub(crate) session: Session,
     /// Who waits for its end.
     pub(crate) ending: TicketLock<Ending>,
     /// When it began.
@@ -60,15 +62,17 @@ pub struct Members<M: Objects> {
     /// The first place of the arena that never held a ring.
     next_ring: u32,
     /// What its threads weigh.
-    weight: Weight,
+    pub(crate) weight: Weight,
     /// Why it ends, once it does.
     pub(crate) reason: Reason,
     /// Where its limits come from, if they are another process's.
     pub(crate) lent: Option<Lent>,
+    /// The session that it belongs to: who began that.
+    pub(crate) session: Option<ProcessKey>,
     /// Whether a program started it.
     pub is_child: bool,
     /// The first of its threads.
-    first_thread: u32,
+    pub(crate) first_thread: u32,
     /// The next of its threads to be killed, once it is closed.
     next_to_kill: u32,
     /// Which process of the record all this is of.
@@ -162,6 +166,7 @@ impl<M: Objects> Members<M> {
             weight,
             reason: Reason::Exited,
             lent: None,
+            session: None,
             is_child: false,
             first_thread: NONE,
             next_to_kill: NONE,
@@ -169,25 +174,11 @@ impl<M: Objects> Members<M> {
         }
     }
 
-    /// What its threads weigh.
-    pub(crate) fn weight(&self) -> Weight {
-        self.weight
-    }
-
-    /// The first of its threads.
-    pub(crate) fn first_thread(&self) -> u32 {
-        self.first_thread
-    }
-
     /// Limits that are not counted: ring entries, scratch bytes, calls in flight, calls queued.
     pub fn uncounted_limits(&self) -> [u32; 4] {
-        let profile = &self.profile;
-        [
-            profile.ring_entries,
-            profile.ring_scratch_limit_bytes,
-            profile.in_flight_call_limit,
-            profile.endpoint_queue_limit,
-        ]
+        let Profile { ring_entries, ring_scratch_limit_bytes, .. } = self.profile;
+        let Profile { in_flight_call_limit, endpoint_queue_limit, .. } = self.profile;
+        [ring_entries, ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit]
     }
 
     /// Rings without a thread, and how many there is room for.
@@ -243,6 +234,7 @@ impl<M: Objects> Process<M> {
             cpu_time_ns: AtomicU64::new(0),
             changes: AtomicU32::new(0),
             handles: Handles::new(),
+            session: Session::new(),
             ending: TicketLock::with_class(LockClass::Lifecycle, Ending::NONE),
             began_ns: AtomicU64::new(0),
             next: AtomicU32::new(NONE),

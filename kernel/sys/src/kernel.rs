@@ -53,4 +53,8 @@ pub enum KernelObject {
     ProcessHandle(ProcessKey),
     /// What runs.
     ProcessDirectory,
+    /// Random bytes.
+    Entropy,
+    /// A session, by who began it.
+    UserSession(ProcessKey),
 }

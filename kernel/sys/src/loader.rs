@@ -54,9 +54,12 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         GrantKind::ProcessSpawner => KernelObject::ProcessSpawner,
         GrantKind::FrameAllocator => KernelObject::FrameAllocator,
         GrantKind::ProcessDirectory => KernelObject::ProcessDirectory,
-        GrantKind::ParkSpace | GrantKind::Endpoint { .. } | GrantKind::Client { .. } => {
-            return None;
-        }
+        GrantKind::Entropy => KernelObject::Entropy,
+        // One is made with a process, by `Machine::user_session`.
+        GrantKind::UserSession
+        | GrantKind::ParkSpace
+        | GrantKind::Endpoint { .. }
+        | GrantKind::Client { .. } => return None,
     })
 }
 

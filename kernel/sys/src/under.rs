@@ -362,6 +362,10 @@ impl kernel_process::Machine for Kernel {
         (KernelObject::ProcessHandle(process), schema::process_handle::INTERFACE_TAG)
     }
 
+    fn user_session(of: ProcessKey) -> Option<KernelObject> {
+        Some(KernelObject::UserSession(of))
+    }
+
     fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         loader::granted(kind)
     }

@@ -3,10 +3,10 @@
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::system_info_capnp::ImageProfile;
 use schema::{
-    console, cpu_isolation_lease, endpoint, frame_allocator, interrupt, memory_object, park_space,
-    process_directory, process_handle, process_spawner, realtime_island, scheduler_control,
-    scheduling_context, scheduling_policy, system_info, thread_control, thread_handle,
-    thread_spawner, timer, trace, user_session, virtual_memory,
+    console, cpu_isolation_lease, endpoint, entropy, frame_allocator, interrupt, memory_object,
+    park_space, process_directory, process_handle, process_spawner, realtime_island,
+    scheduler_control, scheduling_context, scheduling_policy, system_info, thread_control,
+    thread_handle, thread_spawner, timer, trace, user_session, virtual_memory,
 };
 use schema_wire::{Answer, Exception, ExceptionKind, NoResult, Served, Status};
 
@@ -33,6 +33,7 @@ pub fn serve(
         "Console" => console::dispatch(server, method, params, results),
         "CpuIsolationLease" => cpu_isolation_lease::dispatch(server, method, params, results),
         "Endpoint" => endpoint::dispatch(server, method, params, results),
+        "Entropy" => entropy::dispatch(server, method, params, results),
         "FrameAllocator" => frame_allocator::dispatch(server, method, params, results),
         "Interrupt" => interrupt::dispatch(server, method, params, results),
         "MemoryObject" => memory_object::dispatch(server, method, params, results),

@@ -18,8 +18,8 @@ use schema::scheduling_context_capnp::{
 };
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::{
-    cpu_isolation_lease as lease, frame_allocator, interrupt, manifest, memory, memory_object,
-    process_directory, process_handle, process_spawner, realtime_island as island,
+    cpu_isolation_lease as lease, entropy, frame_allocator, interrupt, manifest, memory,
+    memory_object, process_directory, process_handle, process_spawner, realtime_island as island,
     scheduler_control as control, scheduling_context as context, trace, user_session,
     virtual_memory,
 };
@@ -178,7 +178,7 @@ structs! {
     process_spawner::SpawnEntryResults { handle_index, handle_generation }
     process_directory::ProcessEntry<'a> {
         pid, generation, name, state, exit_reason, exit_code, weight, live_threads, started_ns,
-        cpu_time_ns, cpu_time_whole, parent_pid, parent_generation
+        cpu_time_ns, cpu_time_whole, parent_pid, parent_generation, session_id
     }
     process_directory::ThreadEntry {
         tid, generation, state, killed, waits_for, calls, receives, sleeps, joins, parks, inputs,
@@ -290,6 +290,9 @@ structs! {
     island::EndResults { state, deadline_misses }
     user_session::InfoResults { session_id, live, processes, started_ns }
     user_session::LogoutResults { revoked_contexts, skipped_donated, revoked_leases, was_live }
+    entropy::FillParams { count }
+    entropy::FillResults<'a> { bytes }
+    entropy::InfoResults { seed_bits, generator_bits, jitter_bits, enough }
     trace::StartParams { categories }
     trace::StartResults { buffer_bytes }
     trace::StopResults { events, lost }

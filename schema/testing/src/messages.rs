@@ -2,8 +2,8 @@
 
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::{
-    console, cpu_isolation_lease as lease, endpoint, frame_allocator, interrupt, memory_object,
-    process_directory, process_handle, process_spawner, realtime_island as island,
+    console, cpu_isolation_lease as lease, endpoint, entropy, frame_allocator, interrupt,
+    memory_object, process_directory, process_handle, process_spawner, realtime_island as island,
     scheduler_control as control, scheduling_context as context, scheduling_policy, system_info,
     thread_control, thread_spawner, timer, trace, virtual_memory,
 };
@@ -105,6 +105,7 @@ pub fn calls(number: u64) -> Vec<Call> {
             CreateContext(CreateContextParams) GrantLease(GrantLeaseParams)
             RevokeLease(RevokeLeaseParams) Loads(LoadsParams)
         }
+        entropy { Fill(FillParams) }
         island { Admit(AdmitParams) }
         trace { Start(StartParams) Read(ReadParams) Mark(MarkParams) }
     }

@@ -38,6 +38,8 @@ pub enum HostObject {
     ProcessHandle(ProcessKey),
     /// What runs.
     ProcessDirectory,
+    /// A session, by who began it.
+    UserSession(ProcessKey),
 }
 
 impl HostObject {
@@ -55,6 +57,7 @@ impl HostObject {
             Self::ProcessSpawner => schema::process_spawner::INTERFACE_TAG,
             Self::ProcessHandle(_) => schema::process_handle::INTERFACE_TAG,
             Self::ProcessDirectory => schema::process_directory::INTERFACE_TAG,
+            Self::UserSession(_) => schema::user_session::INTERFACE_TAG,
         }
     }
 
@@ -155,6 +158,11 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::process_directory::ProcessDirectory::new(calling, &mut page);
             schema::process_directory::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::UserSession(of)) => {
+            let mut host = served::user_session::Held { calling, of };
+            let mut server = served::user_session::UserSession(&mut host);
+            schema::user_session::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadHandle(thread)) => {
             let mut host = served::thread_handle::Handle { calling, thread };
             let mut server = served::thread_handle::ThreadHandle(&mut host);
@@ -173,7 +181,9 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
 pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
     match object {
         HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
-        HostObject::ProcessHandle(process) => handle::released(m, process),
+        HostObject::ProcessHandle(process) | HostObject::UserSession(process) => {
+            handle::released(m, process);
+        }
         HostObject::MemoryObject(facet) => shared::released(m, facet),
         _ => {}
     }
@@ -182,7 +192,9 @@ pub fn released<M: Machine<Other = HostObject>>(m: M, object: HostObject) {
 /// A capability to one of these objects is about to be copied.
 pub fn retained<M: Machine<Other = HostObject>>(m: M, object: HostObject) -> bool {
     match object {
-        HostObject::ProcessHandle(process) => handle::retained(m, process),
+        HostObject::ProcessHandle(process) | HostObject::UserSession(process) => {
+            handle::retained(m, process)
+        }
         HostObject::MemoryObject(facet) => shared::retained(m, facet),
         _ => true,
     }

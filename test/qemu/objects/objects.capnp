@@ -17,6 +17,11 @@ const manifest :Boot.Manifest = (processes = [
     (name = "control", threadControl = void),
     (name = "processes", processSpawner = void),
     (name = "directory", processDirectory = void),
+    (name = "entropy", entropy = void),
+    (name = "session", userSession = void),
     (name = "own", endpoint = (name = "own", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "to-own", client = (endpoint = "own", badge = 7))]),
+  (name = "login", binary = "worker.elf", arguments = [(text = "login")], grants = [
+    (name = "timer", timer = void),
+    (name = "session", userSession = void)]),
 ]);

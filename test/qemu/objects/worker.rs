@@ -1,7 +1,8 @@
 //! What is looked at: does what its first argument says.
 //!
 //! `exit N`; `sleep` (for good); `threads` (three that sleep); `storm WEIGHT` (starts children of that weight, named after
-//! it, and kills or awaits them, for good).
+//! it, and kills or awaits them, for good); `logout` (ends the session it is given: 1 if that was live); `login` (waits
+//! a little, and says what it finds of its session before and after its end).
 #![no_std]
 #![no_main]
 
@@ -9,7 +10,7 @@ use capos_rt::process::{Command, DEFAULT_PROFILE, Processes, copied};
 use capos_rt::thread::Threads;
 use capos_rt::{Env, Error};
 use schema::manifest::ResourceProfile;
-use schema::timer;
+use schema::{timer, user_session};
 
 capos_rt::main!(main);
 
@@ -34,6 +35,12 @@ fn main(env: &Env) -> Result<i64, Error> {
             sleep(env)
         }
         "storm" => storm(env, number as u16),
+        "logout" => {
+            let session = env.cap("session", user_session::INTERFACE_ID)?;
+            let ended = user_session::Client::new(env.io.caller(), session).logout()?;
+            Ok(ended.was_live.into())
+        }
+        "login" => login(env),
         _ => Ok(77),
     }
 }
@@ -42,6 +49,18 @@ fn sleep(env: &Env) -> Result<i64, Error> {
     let slot = env.cap("timer", timer::INTERFACE_ID)?;
     timer::Client::new(env.io.caller(), slot).sleep(u64::MAX / 4)?;
     Ok(2)
+}
+
+/// A bit for each thing that is as it is to be.
+fn login(env: &Env) -> Result<i64, Error> {
+    let timer = env.cap("timer", timer::INTERFACE_ID)?;
+    timer::Client::new(env.io.caller(), timer).sleep(20_000_000)?;
+    let slot = env.cap("session", user_session::INTERFACE_ID)?;
+    let mut session = user_session::Client::new(env.io.caller(), slot);
+    let before = session.info()?;
+    let (first, second) = (session.logout()?, session.logout()?);
+    let bits = [before.live, first.was_live, second.was_live, before.processes == 1];
+    Ok(bits.into_iter().enumerate().map(|(bit, holds)| i64::from(holds) << bit).sum())
 }
 
 /// What a child of a storm may use.

@@ -3,8 +3,8 @@
 use abi_types::InterfaceTag;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, frame_allocator, park_space, process_directory, process_spawner,
-    system_info, thread_control, thread_spawner, timer, virtual_memory,
+    console, endpoint, entropy, frame_allocator, park_space, process_directory, process_spawner,
+    system_info, thread_control, thread_spawner, timer, user_session, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -41,6 +41,10 @@ pub enum GrantKind<'m> {
     FrameAllocator,
     /// What runs, to read.
     ProcessDirectory,
+    /// Random bytes.
+    Entropy,
+    /// A session of its own.
+    UserSession,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -74,6 +78,8 @@ impl GrantKind<'_> {
             Self::ProcessSpawner => process_spawner::INTERFACE_ID,
             Self::FrameAllocator => frame_allocator::INTERFACE_ID,
             Self::ProcessDirectory => process_directory::INTERFACE_ID,
+            Self::Entropy => entropy::INTERFACE_ID,
+            Self::UserSession => user_session::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -110,6 +116,8 @@ pub(crate) fn read<'m>(
         grant::ProcessSpawner(()) => GrantKind::ProcessSpawner,
         grant::FrameAllocator(()) => GrantKind::FrameAllocator,
         grant::ProcessDirectory(()) => GrantKind::ProcessDirectory,
+        grant::Entropy(()) => GrantKind::Entropy,
+        grant::UserSession(()) => GrantKind::UserSession,
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

@@ -3,7 +3,8 @@
 //! In here: [`ThreadKey`], the kernel's name of a thread; [`Word`] and [`StateWord`], the one
 //! 64-bit word that names a thread's owner and decides every race about it; [`Want`], how many
 //! completions end its wait; [`Lifecycle`], joins, and when the record's charge ends;
-//! [`Roster`], when the last thread ends the process; [`Handles`], when a process's record is nobody's. Not in here: stacks, queues, registers, the
+//! [`Roster`], when the last thread ends the process; [`Handles`], when a process's record is nobody's; [`Session`],
+//! who belongs together. Not in here: stacks, queues, registers, the
 //! join's completion, anything a CPU does.
 //!
 //! # Contract
@@ -19,6 +20,7 @@ mod handles;
 mod key;
 mod lifecycle;
 mod roster;
+mod session;
 mod state_word;
 mod want;
 mod word;
@@ -29,6 +31,7 @@ pub use lifecycle::{
     ExitVerdict, JoinError, JoinVerdict, Joiner, Lifecycle, LifecycleError, ReleaseVerdict,
 };
 pub use roster::{CloseVerdict, LeaveVerdict, Roster, RosterError};
+pub use session::{Session, SessionView};
 pub use state_word::StateWord;
 pub use want::{Due, Want};
 pub use word::{

@@ -221,8 +221,8 @@ pub fn capabilities(t: &mut Run<'_>) -> Outcome {
         }
         from = page.next;
     }
-    check_eq!(t, (named, nameless), (11, 1));
-    check_eq!(t, kinds, [10, 1, 1]);
+    check_eq!(t, (named, nameless), (13, 1));
+    check_eq!(t, kinds, [12, 1, 1]);
     check!(t, child.kill(io, 0).is_ok() && child.wait(io).is_ok() && child.release(io).is_ok());
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! Objects of the kernel's that tell or give: as their holder sees them, and what a holder can do to others.
 //!
-//! * [`clock`]: Timer.wallClock.
 //! * [`directory`]: ProcessDirectory. [`storm`]: the same while processes come and go.
+//! * [`entropy`], [`clock`], [`session`]: Entropy, Timer.wallClock, UserSession.
 #![no_std]
 #![no_main]
 
 mod clock;
 mod directory;
+mod entropy;
+mod session;
 mod storm;
 
 use abi_types::{CapSlot, ExceptionKind};
@@ -14,8 +16,8 @@ use capos_rt::caller::{Caller, LARGE_WORDS};
 use capos_rt::process::{Child, Command, DEFAULT_PROFILE, Processes, copied, own};
 use capos_rt::{Env, Error};
 use schema::manifest::ResourceProfile;
-use schema::process_directory;
 use schema::process_spawner_capnp::GrantSource;
+use schema::{process_directory, user_session};
 use schema_wire::CallError;
 use test_bare::program::{Program, Sibling};
 use test_kit::{Suite, T, Test};
@@ -30,6 +32,10 @@ pub struct Shared {
     pub processes: Processes,
     /// A ProcessDirectory.
     pub directory: CapSlot,
+    /// An Entropy.
+    pub entropy: CapSlot,
+    /// The UserSession that began with this program.
+    pub session: CapSlot,
 }
 
 /// A test.
@@ -89,11 +95,22 @@ const SUITE: Suite<Shared> = Suite::new(&[
     Test::new("directory.storm", storm::storm),
     Test::new("directory.endless_readers", storm::endless_readers),
     Test::new("clock.wall_clock", clock::wall_clock),
+    Test::new("entropy.arguments", entropy::arguments),
+    Test::new("entropy.never_twice", entropy::never_twice),
+    Test::new("session.counts", session::counts),
+    Test::new("session.login", session::login),
+    Test::new("session.logout", session::logout),
 ]);
 
 fn main(env: &'static Env) -> Result<(), Error> {
     let program = Program::new(env, &SIBLINGS)?;
     let processes = Processes::of(&env.caps)?;
     let directory = env.cap("directory", process_directory::INTERFACE_ID)?;
-    test_user::run_with(env, &SUITE, &mut Shared { program, processes, directory })
+    let entropy = env.cap("entropy", schema::entropy::INTERFACE_ID)?;
+    let session = env.cap("session", user_session::INTERFACE_ID)?;
+    test_user::run_with(
+        env,
+        &SUITE,
+        &mut Shared { program, processes, directory, entropy, session },
+    )
 }
