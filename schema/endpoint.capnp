@@ -2,8 +2,9 @@
 # The receiving side of a service.
 
 interface Endpoint @0xfd6f24133a06e835 {
-  # Whoever holds this receives the calls of every facet of the endpoint, by the ring
-  # operations RECV and RETURN. The methods here are the kernel's and make the facets; a call
+  # The process it was made for receives the calls of every facet of the endpoint, by the ring
+  # operations RECV and RETURN. It stays there: its calls wait in tables that this process pays
+  # for, and a message that would take it to another one is refused. The methods here are the kernel's and make the facets; a call
   # on a facet itself is never the kernel's, it goes to the receiver whatever its method.
 
   mintFacet @0 (badge :UInt64, interfaceId :UInt64) -> (facetIndex :UInt16, facetGeneration :UInt32);

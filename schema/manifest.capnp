@@ -139,6 +139,7 @@ struct Grant @0x938d3e2d907b331b {
 
     trace @15 :Void;
     # What each CPU did, of every process: for tools that look at the whole system.
+
     schedulingPolicy :group {
       # Weight and class of the thread that calls, and its account.
 
@@ -148,5 +149,14 @@ struct Grant @0x938d3e2d907b331b {
 
     schedulerControl @17 :Void;
     # Weights, classes and accounts of all threads: for one process that is trusted with them.
+
+    processDirectory @18 :Void;
+    # What runs, to read.
+
+    entropy @19 :Void;
+    # Random bytes.
+
+    userSession @20 :Void;
+    # A session that begins with the process, for it and whatever it starts.
   }
 }

@@ -16,4 +16,9 @@ interface Timer @0xf44aa4f66fc92615 {
   sleepUntil @2 (deadlineNs :UInt64) -> ();
   # Completes once the clock reads `deadlineNs` or more; a time that has passed completes at
   # once. Otherwise as `sleep`.
+
+  wallClock @3 () -> (unixSeconds :UInt64, nanoseconds :UInt32);
+  # Time since the beginning of 1970 in UTC: what the machine's clock chip showed at boot, and the
+  # monotonic clock since. It is off by up to a second from the start, and drifts with the monotonic
+  # clock. `failed` on a machine whose chip showed no date.
 }

@@ -109,6 +109,8 @@ fn the_kernels_interfaces_are_there() {
         "UserSession",
         "SystemInfo",
         "Trace",
+        "ProcessDirectory",
+        "Entropy",
     ] {
         assert!(names.contains(&name), "{name}");
     }

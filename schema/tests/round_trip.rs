@@ -46,6 +46,8 @@ proptest! {
         prop_assert_eq!(client.now().unwrap().ns, number);
         client.sleep(ns).unwrap();
         client.sleep_until(number).unwrap();
+        let date = client.wall_clock().unwrap();
+        prop_assert_eq!((date.unix_seconds, date.nanoseconds), (number, number as u32));
         let asked = [
             format!("{:?}", timer::SleepParams { ns }),
             format!("{:?}", timer::SleepUntilParams { deadline_ns: number }),

@@ -1,9 +1,10 @@
 //! Every method of the interfaces whose messages are made from numbers: what the client sends is
 //! what the server sees, what the server answers is what the client gets.
 use schema::{
-    INTERFACES, cpu_isolation_lease as lease, frame_allocator, interrupt, memory_object,
-    process_handle, process_spawner, realtime_island as island, scheduler_control as control,
-    scheduling_context as context, trace, user_session, virtual_memory,
+    INTERFACES, cpu_isolation_lease as lease, entropy, frame_allocator, interrupt, memory_object,
+    process_directory, process_handle, process_spawner, realtime_island as island,
+    scheduler_control as control, scheduling_context as context, trace, user_session,
+    virtual_memory,
 };
 use schema_testing::{Everything, Loopback, make};
 use schema_wire::{CapSlot, Transfer};
@@ -84,12 +85,23 @@ proptest! {
             ) -> plain SpawnImageResults;
             spawn_entry(SpawnEntryParams { name }) -> plain SpawnEntryResults;
         );
+        calls!(asks, answers; process_directory:
+            processes(ProcessesParams { from }) -> read ProcessesResults;
+            threads(ThreadsParams { pid, generation, from }) -> read ThreadsResults;
+            capabilities(CapabilitiesParams { pid, generation, from }) -> read CapabilitiesResults;
+            ledger(LedgerParams { pid, generation }) -> plain LedgerResults;
+            own() -> plain OwnResults;
+        );
         calls!(asks, answers; process_handle:
             wait() -> plain WaitResults;
             exit_code() -> plain ExitCodeResults;
             kill(KillParams { exit_code }) -> nothing;
             info() -> plain InfoResults;
             usage() -> plain UsageResults;
+        );
+        calls!(asks, answers; entropy:
+            fill(FillParams { count }) -> read FillResults;
+            info() -> plain InfoResults;
         );
         calls!(asks, answers; user_session:
             info() -> plain InfoResults;

@@ -141,6 +141,10 @@ PROOFS = {
     ],
     "C2": ["//test/qemu/start:start_qemu_1d_checked"],
     "C3": [
+        "//kernel/object:kernel_object_test",
+        "//kernel/process:kernel_process_directory",
+        "//test/qemu/objects:objects_qemu_1d_checked",
+        "//test/qemu/objects:objects_qemu_4r_release",
         "//schema:schema_ordinals",
         "//schema:schema_round_trip",
         "//schema:schema_round_trip_made",
@@ -164,6 +168,8 @@ PROOFS = {
         "//test/qemu/start:refused_noise_release",
     ],
     "C6": [
+        "//kernel/process:kernel_process_directory",
+        "//test/qemu/objects:objects_qemu_1d_checked",
         "//kernel/core/ledger:core_ledger_cases",
         "//kernel/core/ledger:core_ledger_property",
         "//kernel/core/manifest:core_manifest_model",
@@ -603,6 +609,8 @@ PROOFS = {
         "//test/qemu/ends:ends_4r_checked",
     ],
     "M12": [
+        "//kernel/object:kernel_object_test",
+        "//test/qemu/objects:objects_qemu_1d_checked",
         "//test/qemu/runtime:runtime_1d_checked",
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/sched:sched_qemu_1d_checked",

@@ -12,8 +12,10 @@
 
 pub mod console;
 pub mod endpoint;
+pub mod entropy;
 pub mod frame_allocator;
 pub mod memory_object;
+pub mod process_directory;
 pub mod process_handle;
 pub mod process_spawner;
 pub mod scheduler_control;
@@ -24,6 +26,7 @@ pub mod thread_handle;
 pub mod thread_spawner;
 pub mod timer;
 pub mod trace;
+pub mod user_session;
 pub mod virtual_memory;
 
 use schema_wire::{Exception, ExceptionKind, NoResult};

@@ -72,13 +72,7 @@ impl<M: Machine> Host for Handle<'_, '_, M> {
     }
 
     fn limits(&self) -> [u32; 4] {
-        let profile = self.held.process().members.lock().profile;
-        [
-            profile.ring_entries,
-            profile.ring_scratch_limit_bytes,
-            profile.in_flight_call_limit,
-            profile.endpoint_queue_limit,
-        ]
+        self.held.process().members.lock().uncounted_limits()
     }
 }
 
@@ -127,25 +121,28 @@ impl<H: Host> Server for ProcessHandle<'_, H> {
     }
 
     fn usage(&mut self) -> Answer<UsageResults> {
-        let line = |line| {
-            let Reading { used, lent, limit } = self.0.line(line);
-            LineUsage { used, lent, limit }
-        };
-        let [entries, scratch, in_flight, queued] = self.0.limits();
-        Ok(UsageResults {
-            usage: ProcessUsage {
-                cap_slots: line(Line::CapSlots),
-                threads: line(Line::Threads),
-                kernel_stack_pages: line(Line::KernelStackPages),
-                frames: line(Line::Frames),
-                sleep_waiters: line(Line::SleepWaiters),
-                ring_entries: entries,
-                ring_scratch_limit_bytes: scratch,
-                in_flight_call_limit: in_flight,
-                endpoint_queue_limit: queued,
-                kernel_bytes: line(Line::KernelBytes),
-            },
-        })
+        Ok(UsageResults { usage: usage_of(|line| self.0.line(line), self.0.limits()) })
+    }
+}
+
+/// An account as the interface tells it.
+pub(crate) fn usage_of(line: impl Fn(Line) -> Reading, limits: [u32; 4]) -> ProcessUsage {
+    let line = |of| {
+        let Reading { used, lent, limit } = line(of);
+        LineUsage { used, lent, limit }
+    };
+    let [entries, scratch, in_flight, queued] = limits;
+    ProcessUsage {
+        cap_slots: line(Line::CapSlots),
+        threads: line(Line::Threads),
+        kernel_stack_pages: line(Line::KernelStackPages),
+        frames: line(Line::Frames),
+        sleep_waiters: line(Line::SleepWaiters),
+        ring_entries: entries,
+        ring_scratch_limit_bytes: scratch,
+        in_flight_call_limit: in_flight,
+        endpoint_queue_limit: queued,
+        kernel_bytes: line(Line::KernelBytes),
     }
 }
 

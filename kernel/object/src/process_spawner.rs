@@ -133,7 +133,7 @@ fn no_grant(line: usize, error: TransferError) -> NoResult {
         }
         TransferError::Unusable { error: CapError::Revoked, .. } => "it is revoked",
         TransferError::NotTransferable { .. } => {
-            "it cannot be passed on in this way (an Endpoint is moved, not copied)"
+            "it cannot be passed on (an Endpoint stays with the process that serves it: pass a facet of it)"
         }
         TransferError::MovedTwice { .. } => "its slot is in the list twice, and moved",
         TransferError::TooMany => "the list is too long",

@@ -12,7 +12,7 @@ use crate::paid::{NoMemory, PaidVec};
 use crate::transfer::may_pass;
 use abi_types::limits::MAX_TRANSFERS;
 use abi_types::{CapSlot, InterfaceTag};
-use core_cap::{CapError, Mode, Parcel, Released, Request, Reservation, TransferError};
+use core_cap::{Cap, CapError, Mode, Parcel, Released, Request, Reservation, TransferError};
 use kernel_dispatch::preemption_point;
 
 /// Capabilities that a child can inherit: as many as a CapSet page has entries.
@@ -98,7 +98,10 @@ impl<M: Objects> Inheritance<M> {
         let parcel = {
             let caps = self.from.caps.lock();
             let table = caps.as_ref().ok_or(unusable(0, CapError::Disconnected))?;
-            table.prepare(requests, |_| true, |cap, mode| may_pass(self.m, cap, mode))?
+            // A child serves endpoints of its own.
+            let stays = |cap: &Cap<Object<M::Other>>| matches!(cap.object, Object::Endpoint(_));
+            let pass = |cap: &Cap<_>, mode| !stays(cap) && may_pass(self.m, cap, mode);
+            table.prepare(requests, |_| true, pass)?
         };
         for (line, item) in (0..).zip(parcel.items()) {
             // Grants are their services', whose locks come before a table's.

@@ -165,6 +165,10 @@ pub trait Machine:
     fn tables(self) -> &'static Tables;
     /// The record at a process's position, whichever process is in it.
     fn process(self, slot: u32) -> Option<&'static ProcessPart<Self>>;
+    /// What a clock chip showed once, in seconds since 1970, and what the clock then read; `None` without a date.
+    fn wall_clock(self) -> Option<(u64, u64)> {
+        None
+    }
     /// So many words of zeros.
     fn zeroed_words(self, count: usize) -> Result<Box<[u64]>, OutOfMemory>;
 

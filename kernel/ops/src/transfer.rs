@@ -118,6 +118,12 @@ pub(crate) fn may_pass<M: Objects>(m: M, cap: &Cap<Object<M::Other>>, mode: Mode
     }
 }
 
+/// Whether a capability is of use to that process: the receiving side of an endpoint is to its own process alone, whose
+/// tables have its calls.
+pub(crate) fn may_serve<O>(object: Object<O>, process: ProcessKey) -> bool {
+    !matches!(object, Object::Endpoint(of) if of.process != process)
+}
+
 /// The status that a list is refused with.
 const fn status_of(error: TransferError) -> Status {
     match error {
@@ -251,7 +257,9 @@ fn deliver_to<M: Objects>(message: &Message<'_, M>, list: &List, room: Room) -> 
         held = copies::<M>(parcel).take_while(|object| m.retained(*object)).count();
     };
     let parcel = prepare(m, &sender, list, hold).map_err(Fault::Source)?;
-    let delivered = if held == copies::<M>(&parcel).count() {
+    let delivered = if parcel.items().any(|item| !may_serve(item.cap.object, receiver.key)) {
+        Err(Fault::Source(Status::NotTransferable))
+    } else if held == copies::<M>(&parcel).count() {
         check_grants(m, &parcel)
             .map_err(Fault::Source)
             .and_then(|()| reserve(&receiver, &parcel))

@@ -419,6 +419,49 @@ fn an_endpoint_moves_and_closes_where_it_is_released() {
     end_well(&run(Config::default(), vec![main], vec![]));
 }
 
+/// Another process is not given the receiving side: nothing arrives, and it still receives where it was.
+#[test]
+fn an_endpoint_stays_with_the_process_that_serves_it() {
+    let keeper = |mut user: User| {
+        let next = receiving(&user, 2);
+        let done = user.call(next);
+        assert!(slots(&done).is_empty(), "only what came without it");
+        user.call(returning(&done));
+    };
+    let main = |mut user: User| {
+        let (to_keeper, timer) = (user.cap("to_keeper"), user.cap("timer"));
+        let (endpoint, before) = (user.cap("endpoint"), used(&user));
+        for list in [
+            &[(endpoint, TransferMode::Move)][..],
+            &[(timer, TransferMode::Move), (endpoint, TransferMode::Move)],
+            &[(endpoint, TransferMode::Copy)],
+        ] {
+            let send = sending(&mut user, to_keeper, list);
+            assert_eq!(user.call(send).status(), Status::NotTransferable);
+            assert_eq!(used(&user), before);
+        }
+        assert!(is_timer(&mut user, timer), "moved with nothing");
+        // It is this process's as it was.
+        let own = user.cap("own");
+        let call = Sqe { user_data: 3, ..User::calling(own, 0, 0) };
+        assert!(user.submit(call) && user.submit(receiving(&user, 0)));
+        user.enter(1, 0);
+        assert_eq!(
+            user.take().map(|done| (done.cqe.user_data, done.status())),
+            Some((7, Status::Ok))
+        );
+        let plain = User::calling(to_keeper, 0, 0);
+        assert!(user.submit(plain));
+        user.enter(1, 0);
+    };
+    let main = Process::new("main", main)
+        .with("endpoint", Grant::Endpoint)
+        .with("own", Grant::Client(0, 0, 1))
+        .with("to_keeper", Grant::Client(1, 0, 1));
+    let keeper = Process::new("keeper", keeper).with("endpoint", Grant::Endpoint);
+    run(Config::default(), vec![main, keeper], vec![]);
+}
+
 /// Releases a slot while something else is pending; what completed, by name.
 fn release_beside(user: &mut User, slot: CapSlot) -> [(u64, Status); 2] {
     let release = Sqe { cap: slot.to_bits(), user_data: 4, ..sqe(Opcode::Release) };

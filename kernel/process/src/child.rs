@@ -12,8 +12,8 @@ use crate::handle::{record_bytes, record_profile};
 use crate::load::{Load, LoadError, Portion, map_capset, map_start_page};
 use crate::machine::{Machine, process_of};
 use crate::process::{BeginError, Lent, NewProcess, Process, SpawnError};
+use crate::session;
 use crate::spawn::{self, Made};
-use abi_sync::atomic::Ordering;
 use abi_types::{CAPSET_NAME_BYTES, CapSetEntry, CapSlot, InterfaceTag, START_BYTES};
 use core_cap::{Cap, Request, Reservation};
 use core_elf::{Image, Source};
@@ -227,17 +227,17 @@ fn begin<M: Machine>(
         lent: Some(lent),
     };
     let (child, _) = m.records().begin_process(m, new).map_err(ChildError::Begin)?;
-    began(m, child, parent);
+    hold_lender(m, parent);
+    session::inherit(m, child, parent);
     preemption_point(m);
     Ok(child)
 }
 
-/// A child has begun, whose lender is held from now on.
-pub(crate) fn began<M: Machine>(m: M, child: &'static Process<M>, parent: &'static Process<M>) {
+/// A child has begun: its lender is held from now on.
+pub(crate) fn hold_lender<M: Machine>(m: M, parent: &'static Process<M>) {
     if !parent.handles.hold_living(parent.key().generation) {
         m.defect("a process starts another and is gone");
     }
-    child.began_ns.store(m.clock(), Ordering::Relaxed);
 }
 
 /// Takes a child apart that never ran.
@@ -310,7 +310,7 @@ pub(crate) fn entry(name: &str, slot: CapSlot, interface: u64) -> CapSetEntry {
 }
 
 /// The id of an interface of this system by its tag.
-fn id_of(tag: InterfaceTag) -> Option<u64> {
+pub(crate) fn id_of(tag: InterfaceTag) -> Option<u64> {
     let ids = schema::INTERFACES.iter().map(|interface| interface.id);
     ids.into_iter().find(|id| InterfaceTag::of(*id) == Some(tag))
 }

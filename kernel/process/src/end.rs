@@ -247,7 +247,6 @@ fn take_thread_apart<M: Machine>(m: M, thread: &'static Thread<M>) -> Progress {
     let code = thread.exit_code();
     // Before a join can say that the thread is gone: who joins it leaves after it. Should this end the
     // process, that is another step.
-    process.pay(thread.take_account());
     process.unlink(thread, |slot| m.records().thread(slot));
     if let Some(code) = process.leave(m, code) {
         reap_process(m, process, code);

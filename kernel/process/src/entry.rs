@@ -5,11 +5,15 @@
 //! capabilities and its program ([`furnish`]). What it may use is the manifest's to say; a program that starts it
 //! lends its record and nothing else. Decided in ADR 289.
 
-use crate::child::{ChildError, HandlePlace, NO_ENTRY, began, entry, lend_record, load, take_back};
+use crate::child::{
+    ChildError, HandlePlace, NO_ENTRY, entry, hold_lender, lend_record, load, take_back,
+};
 use crate::entries::STARTING;
+use crate::handle;
 use crate::load::{LoadError, map_capset, map_start_page};
 use crate::machine::{Machine, process_of};
 use crate::process::{NewProcess, Process};
+use crate::session;
 use crate::spawn;
 use abi_types::{CapSetEntry, CapSlot, InterfaceTag, START_BYTES};
 use core_cap::Cap;
@@ -94,9 +98,11 @@ fn begin_claimed<M: Machine>(
 ) -> Result<&'static Process<M>, EntryError> {
     let name = Name::new(from.name);
     let mut serves = [schema::endpoint::INTERFACE_TAG; limits::GRANTS];
-    let mut count = 0;
+    let (mut count, mut begins_session) = (0, false);
     for (line, grant) in from.grants().enumerate() {
-        if let GrantKind::Endpoint { interface_id, .. } = grant?.kind
+        let kind = grant?.kind;
+        begins_session |= kind == GrantKind::UserSession;
+        if let GrantKind::Endpoint { interface_id, .. } = kind
             && let Some(place) = serves.get_mut(count)
         {
             *place = tag(name, interface_id)?;
@@ -122,8 +128,14 @@ fn begin_claimed<M: Machine>(
     };
     let begun = m.records().begin_process(m, new).map_err(ChildError::Begin);
     let (process, endpoints) = begun?;
+    if begins_session {
+        session::begin(process);
+    }
     if let Some(parent) = parent {
-        began(m, process, parent);
+        hold_lender(m, parent);
+        if !begins_session {
+            session::inherit(m, process, parent);
+        }
     }
     preemption_point(m);
     let first = first_endpoint(m, manifest, number)?;
@@ -237,12 +249,21 @@ fn give<M: Machine>(
                     *own += 1;
                     Object::Endpoint(of.ok_or(EntryError::Receiver(name))?)
                 }
+                GrantKind::UserSession => {
+                    let object =
+                        M::user_session(process.key()).ok_or(EntryError::Interface(name))?;
+                    session::hold_for_capability(m, process);
+                    Object::Other(object)
+                }
                 kind => Object::Other(M::granted(kind).ok_or(EntryError::Interface(name))?),
             };
             (Cap::new(object, tag(name, id)?), id)
         }
     };
     let slot = process.ops.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
+    if slot.is_none() && grant.kind == GrantKind::UserSession {
+        handle::released(m, process.key());
+    }
     let slot: CapSlot =
         slot.ok_or(ChildError::Inherit(kernel_ops::inherit::InheritError::Slots))?;
     Ok(entry(grant.name, slot, id))

@@ -42,7 +42,7 @@ impl<M: Machine> Records<M> {
             m.defect("a free process record is in use");
         }
         let (key, handles) = (process.key(), new.handles);
-        match process.begin(new, || preemption_point(m)) {
+        match process.begin(new, m.clock(), || preemption_point(m)) {
             Ok(endpoints) => Ok((process, endpoints)),
             Err(error) => {
                 let is_zero = self.vacate(m, process);

@@ -9,6 +9,7 @@
 use crate::end;
 use crate::machine::Machine;
 use crate::process::{Ended, Process, Reason};
+use crate::session;
 use abi_ring::{INLINE_WORDS, Outcome};
 use abi_sync::atomic::Ordering;
 use abi_types::Status;
@@ -139,6 +140,7 @@ fn hold_waited_for<M: Machine>(m: M, key: ProcessKey) -> Option<&'static Process
 /// back.
 pub(crate) fn gone<M: Machine>(m: M, process: &'static Process<M>, key: ProcessKey) {
     let ended = Ended { code: process.exit_code(), reason: process.members.lock().reason };
+    session::leave(m, process, key);
     settle(m, process);
     let waiter = {
         let mut ending = process.ending.lock();

@@ -12,8 +12,9 @@
 //!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
 //!   `memory.rs`, `change.rs`: changes of an address space. `shared.rs`, `attach.rs`: memory objects.
 //!   `scheduling.rs`: threads by name, for who sets shares and reads accounts.
+//! * `session.rs`: which processes belong together.
 //! * `child.rs`: a program starts a program. `load.rs`: its memory is filled. `entry.rs`: a process of the manifest
-//!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then.
+//!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then. `directory.rs`: what there is, to read; `listed.rs`: as it is told.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
@@ -21,6 +22,7 @@ extern crate alloc;
 pub mod attach;
 pub mod change;
 pub mod child;
+pub mod directory;
 pub mod drain;
 pub mod end;
 mod ending;
@@ -29,6 +31,7 @@ pub mod entry;
 mod growth;
 pub mod handle;
 pub mod join;
+pub mod listed;
 pub mod load;
 pub mod machine;
 pub mod memory;
@@ -36,6 +39,7 @@ pub mod process;
 pub mod records;
 pub mod remains;
 pub mod scheduling;
+pub mod session;
 pub mod shared;
 pub mod spawn;
 pub mod thread;

@@ -75,6 +75,10 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn handle_to(thread: ThreadKey) -> (Self::Other, InterfaceTag);
     /// The object that a handle to a process names, and its interface.
     fn process_handle(process: ProcessKey) -> (Self::Other, InterfaceTag);
+    /// The object that a capability of a session names, where there are sessions.
+    fn user_session(_of: ProcessKey) -> Option<Self::Other> {
+        None
+    }
     /// The object that a grant of the machine's own is, if it has one.
     fn granted(kind: GrantKind<'_>) -> Option<Self::Other>;
     /// The boot module of that name.

@@ -12,7 +12,7 @@ use core_endpoint::{EndpointKey, Limits};
 use core_ledger::{ChargeError, KernelStackPages, Line, Reservation, Threads};
 use core_manifest::{Name, Profile};
 use core_sched_policy::Weight;
-use core_thread::{CloseVerdict, Handles, LeaveVerdict, Roster, ThreadKey};
+use core_thread::{CloseVerdict, Handles, LeaveVerdict, Roster, Session, ThreadKey};
 use kernel_ops::capability::{ProcessKey, new_table};
 use kernel_ops::machine::{Pending, ProcessPart};
 use kernel_ops::object::Objects;
@@ -35,6 +35,8 @@ pub struct Process<M: Objects> {
     changes: AtomicU32,
     /// Who can ask for it, also when it is gone.
     pub(crate) handles: Handles,
+    /// The session that it began, if it did.
+    pub(crate) session: Session,
     /// Who waits for its end.
     pub(crate) ending: TicketLock<Ending>,
     /// When it began.
@@ -60,17 +62,21 @@ pub struct Members<M: Objects> {
     /// The first place of the arena that never held a ring.
     next_ring: u32,
     /// What its threads weigh.
-    weight: Weight,
+    pub(crate) weight: Weight,
     /// Why it ends, once it does.
     pub(crate) reason: Reason,
     /// Where its limits come from, if they are another process's.
     pub(crate) lent: Option<Lent>,
+    /// The session that it belongs to: who began that.
+    pub(crate) session: Option<ProcessKey>,
     /// Whether a program started it.
     pub is_child: bool,
     /// The first of its threads.
-    first_thread: u32,
+    pub(crate) first_thread: u32,
     /// The next of its threads to be killed, once it is closed.
     next_to_kill: u32,
+    /// Which process of the record all this is of.
+    pub(crate) generation: u32,
 }
 
 /// What a process is made with.
@@ -160,10 +166,19 @@ impl<M: Objects> Members<M> {
             weight,
             reason: Reason::Exited,
             lent: None,
+            session: None,
             is_child: false,
             first_thread: NONE,
             next_to_kill: NONE,
+            generation: 0,
         }
+    }
+
+    /// Limits that are not counted: ring entries, scratch bytes, calls in flight, calls queued.
+    pub fn uncounted_limits(&self) -> [u32; 4] {
+        let Profile { ring_entries, ring_scratch_limit_bytes, .. } = self.profile;
+        let Profile { in_flight_call_limit, endpoint_queue_limit, .. } = self.profile;
+        [ring_entries, ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit]
     }
 
     /// Rings without a thread, and how many there is room for.
@@ -219,6 +234,7 @@ impl<M: Objects> Process<M> {
             cpu_time_ns: AtomicU64::new(0),
             changes: AtomicU32::new(0),
             handles: Handles::new(),
+            session: Session::new(),
             ending: TicketLock::with_class(LockClass::Lifecycle, Ending::NONE),
             began_ns: AtomicU64::new(0),
             next: AtomicU32::new(NONE),
@@ -244,6 +260,7 @@ impl<M: Objects> Process<M> {
     pub(crate) fn begin(
         &'static self,
         new: NewProcess<'_>,
+        now_ns: u64,
         pause: impl Fn(),
     ) -> Result<Vec<EndpointKey>, NoMemory> {
         self.handles.begin(self.key().generation, new.handles);
@@ -260,13 +277,19 @@ impl<M: Objects> Process<M> {
                 .map(|(service, endpoints)| (Some(service), endpoints))?,
         };
         pause();
-        self.capset.store(0, Ordering::Relaxed);
-        self.cpu_time_ns.store(0, Ordering::Relaxed);
         *self.ending.lock() = Ending::NONE;
         let mut members = Members::new(new.profile, new.weight, new.name, new.is_essential);
         members.is_child = new.handles != 0;
         members.lent = new.lent;
-        *self.members.lock() = members;
+        members.generation = self.key().generation;
+        {
+            // Together: whoever looks at the record finds all of one process.
+            let mut place = self.members.lock();
+            self.capset.store(0, Ordering::Relaxed);
+            self.cpu_time_ns.store(0, Ordering::Relaxed);
+            self.began_ns.store(now_ns, Ordering::Relaxed);
+            *place = members;
+        }
         *self.ops.caps.lock() = Some(caps);
         *self.ops.service.lock() = service;
         Ok(endpoints)
@@ -291,11 +314,6 @@ impl<M: Objects> Process<M> {
 
     pub(crate) fn set_exit_code(&self, code: i64) {
         self.exit_code.store(code.cast_unsigned(), Ordering::Relaxed);
-    }
-
-    /// Pays for the CPU time of a thread that has ended.
-    pub(crate) fn pay(&self, ran_ns: u64) {
-        self.cpu_time_ns.fetch_add(ran_ns, Ordering::Relaxed);
     }
 
     /// CPU time of its threads that have ended, in ns: all of it once the last one has.
@@ -375,13 +393,15 @@ impl<M: Objects> Process<M> {
         members.roster.is_closed()
     }
 
-    /// A thread is one of its own no longer.
+    /// A thread is one of its own no longer, and has ended: what it ran is the process's to pay.
     pub(crate) fn unlink(
         &self,
         thread: &Thread<M>,
         record: impl Fn(u32) -> Option<&'static Thread<M>>,
     ) {
         let mut members = self.members.lock();
+        // Under the lock: whoever adds up what threads ran finds it here or there.
+        self.cpu_time_ns.fetch_add(thread.take_account(), Ordering::Relaxed);
         let before = thread.sibling_before.load(Ordering::Relaxed);
         let after = thread.sibling_after.load(Ordering::Relaxed);
         match record(before) {

@@ -58,4 +58,10 @@ pub enum KernelObject {
     ProcessSpawner,
     /// One of them, or any other.
     ProcessHandle(ProcessKey),
+    /// What runs.
+    ProcessDirectory,
+    /// Random bytes.
+    Entropy,
+    /// A session, by who began it.
+    UserSession(ProcessKey),
 }

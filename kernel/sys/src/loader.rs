@@ -36,6 +36,11 @@ pub(crate) fn boot_module(name: &str) -> Option<&'static [u8]> {
     MACHINE.get()?.module(name).map(|module| module.data)
 }
 
+/// What the clock chip showed at boot, in seconds since 1970, and what the clock then read.
+pub(crate) fn wall_clock() -> Option<(u64, u64)> {
+    MACHINE.get()?.wall_clock
+}
+
 /// The object that a grant is, of those that the kernel serves by calls alone.
 pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
     Some(match kind {
@@ -51,9 +56,13 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         GrantKind::FrameAllocator => KernelObject::FrameAllocator,
         GrantKind::SchedulingPolicy { ceiling } => KernelObject::SchedulingPolicy(ceiling),
         GrantKind::SchedulerControl => KernelObject::SchedulerControl,
-        GrantKind::ParkSpace | GrantKind::Endpoint { .. } | GrantKind::Client { .. } => {
-            return None;
-        }
+        GrantKind::ProcessDirectory => KernelObject::ProcessDirectory,
+        GrantKind::Entropy => KernelObject::Entropy,
+        // One is made with a process, by `Machine::user_session`.
+        GrantKind::UserSession
+        | GrantKind::ParkSpace
+        | GrantKind::Endpoint { .. }
+        | GrantKind::Client { .. } => return None,
     })
 }
 

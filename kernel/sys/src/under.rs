@@ -348,6 +348,10 @@ impl kernel_ops::Machine for Kernel {
         RECORDS.process(slot).map(|process| &process.ops)
     }
 
+    fn wall_clock(self) -> Option<(u64, u64)> {
+        loader::wall_clock()
+    }
+
     fn zeroed_words(self, count: usize) -> Result<Box<[u64]>, OutOfMemory> {
         try_zeroed_words(count)
     }
@@ -377,6 +381,10 @@ impl kernel_process::Machine for Kernel {
 
     fn process_handle(process: ProcessKey) -> (KernelObject, InterfaceTag) {
         (KernelObject::ProcessHandle(process), schema::process_handle::INTERFACE_TAG)
+    }
+
+    fn user_session(of: ProcessKey) -> Option<KernelObject> {
+        Some(KernelObject::UserSession(of))
     }
 
     fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {

@@ -1,9 +1,10 @@
 //! The servers whose answers are made from the server's number.
 
 use schema::{
-    cpu_isolation_lease as lease, frame_allocator, interrupt, memory_object, process_handle,
-    process_spawner, realtime_island as island, scheduler_control as control,
-    scheduling_context as context, trace, user_session, virtual_memory,
+    cpu_isolation_lease as lease, entropy, frame_allocator, interrupt, memory_object,
+    process_directory, process_handle, process_spawner, realtime_island as island,
+    scheduler_control as control, scheduling_context as context, trace, user_session,
+    virtual_memory,
 };
 use schema_wire::{Answer, Exception, ExceptionKind, Value};
 
@@ -92,6 +93,13 @@ answering! {
         spawn_image(SpawnImageParams<'_>) -> SpawnImageResults;
         spawn_entry(SpawnEntryParams<'_>) -> SpawnEntryResults;
     }
+    process_directory {
+        processes(ProcessesParams) -> ProcessesResults<'_>;
+        threads(ThreadsParams) -> ThreadsResults<'_>;
+        capabilities(CapabilitiesParams) -> CapabilitiesResults<'_>;
+        ledger(LedgerParams) -> LedgerResults;
+        own() -> OwnResults;
+    }
     process_handle {
         wait() -> WaitResults;
         exit_code() -> ExitCodeResults;
@@ -138,6 +146,10 @@ answering! {
         start() -> StartResults;
         info() -> InfoResults;
         end() -> EndResults;
+    }
+    entropy {
+        fill(FillParams) -> FillResults<'_>;
+        info() -> InfoResults;
     }
     user_session {
         info() -> InfoResults;

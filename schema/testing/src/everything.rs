@@ -3,10 +3,10 @@
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::system_info_capnp::ImageProfile;
 use schema::{
-    console, cpu_isolation_lease, endpoint, frame_allocator, interrupt, memory_object, park_space,
-    process_handle, process_spawner, realtime_island, scheduler_control, scheduling_context,
-    scheduling_policy, system_info, thread_control, thread_handle, thread_spawner, timer, trace,
-    user_session, virtual_memory,
+    console, cpu_isolation_lease, endpoint, entropy, frame_allocator, interrupt, memory_object,
+    park_space, process_directory, process_handle, process_spawner, realtime_island,
+    scheduler_control, scheduling_context, scheduling_policy, system_info, thread_control,
+    thread_handle, thread_spawner, timer, trace, user_session, virtual_memory,
 };
 use schema_wire::{Answer, Exception, ExceptionKind, NoResult, Served, Status};
 
@@ -33,10 +33,12 @@ pub fn serve(
         "Console" => console::dispatch(server, method, params, results),
         "CpuIsolationLease" => cpu_isolation_lease::dispatch(server, method, params, results),
         "Endpoint" => endpoint::dispatch(server, method, params, results),
+        "Entropy" => entropy::dispatch(server, method, params, results),
         "FrameAllocator" => frame_allocator::dispatch(server, method, params, results),
         "Interrupt" => interrupt::dispatch(server, method, params, results),
         "MemoryObject" => memory_object::dispatch(server, method, params, results),
         "ParkSpace" => park_space::dispatch(server, method, params, results),
+        "ProcessDirectory" => process_directory::dispatch(server, method, params, results),
         "ProcessHandle" => process_handle::dispatch(server, method, params, results),
         "ProcessSpawner" => process_spawner::dispatch(server, method, params, results),
         "RealtimeIsland" => realtime_island::dispatch(server, method, params, results),
@@ -91,6 +93,10 @@ impl timer::Server for Everything {
     fn sleep_until(&mut self, params: timer::SleepUntilParams) -> Answer<()> {
         self.ask(params);
         Ok(())
+    }
+
+    fn wall_clock(&mut self) -> Answer<timer::WallClockResults> {
+        Ok(timer::WallClockResults { unix_seconds: self.number, nanoseconds: self.number as u32 })
     }
 }
 

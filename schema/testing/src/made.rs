@@ -6,6 +6,9 @@
 use schema::cpu_isolation_lease_capnp::{LeaseGate, LeaseLabel, LeaseMode, LeaseState, NamedRing};
 use schema::interrupt_capnp::TriggerMode;
 use schema::memory_capnp::{MemoryAccess, RegionKind};
+use schema::process_directory_capnp::{
+    CapabilityKind, DirectoryResult, ProcessState, ThreadState, WaitsFor,
+};
 use schema::process_handle_capnp::ExitReason;
 use schema::process_spawner_capnp::GrantSource;
 use schema::realtime_island_capnp::{AdmissionFinding, IslandState, ShutdownPolicy};
@@ -15,9 +18,10 @@ use schema::scheduling_context_capnp::{
 };
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::{
-    cpu_isolation_lease as lease, frame_allocator, interrupt, manifest, memory, memory_object,
-    process_handle, process_spawner, realtime_island as island, scheduler_control as control,
-    scheduling_context as context, trace, user_session, virtual_memory,
+    cpu_isolation_lease as lease, entropy, frame_allocator, interrupt, manifest, memory,
+    memory_object, process_directory, process_handle, process_spawner, realtime_island as island,
+    scheduler_control as control, scheduling_context as context, trace, user_session,
+    virtual_memory,
 };
 use schema_wire::{List, TransferIndex};
 
@@ -116,9 +120,10 @@ macro_rules! enums {
     )*};
 }
 enums! {
-    AdmissionFinding ContextBinding ContextLifecycle ContextResult ControlResult Criticality
-    DispatchEffect ExitReason GrantSource IslandState LatencyClass LeaseGate LeaseLabel LeaseMode
-    LeaseState MemoryAccess NamedRing OverrunPolicy RegionKind ShutdownPolicy TriggerMode
+    AdmissionFinding CapabilityKind ContextBinding ContextLifecycle ContextResult ControlResult Criticality
+    DirectoryResult DispatchEffect ExitReason GrantSource IslandState LatencyClass LeaseGate LeaseLabel LeaseMode
+    LeaseState MemoryAccess NamedRing OverrunPolicy ProcessState RegionKind ShutdownPolicy ThreadState TriggerMode
+    WaitsFor
 }
 
 /// `module::Struct { fields }`, with its lifetime if it borrows.
@@ -171,6 +176,27 @@ structs! {
     process_spawner::SpawnImageResults { handle_index, handle_generation }
     process_spawner::SpawnEntryParams<'a> { name }
     process_spawner::SpawnEntryResults { handle_index, handle_generation }
+    process_directory::ProcessEntry<'a> {
+        pid, generation, name, state, exit_reason, exit_code, weight, live_threads, started_ns,
+        cpu_time_ns, cpu_time_whole, parent_pid, parent_generation, session_id
+    }
+    process_directory::ThreadEntry {
+        tid, generation, state, killed, waits_for, calls, receives, sleeps, joins, parks, inputs,
+        outputs, memory_changes, process_ends, weight, class, cpu, runtime_ns, virtual_runtime_ns,
+        runnable_accumulated_ns, voluntary_blocks, preemptions
+    }
+    process_directory::CapabilityEntry<'a> {
+        slot, generation, kind, interface_tag, interface_id, name
+    }
+    process_directory::ProcessesParams { from }
+    process_directory::ProcessesResults<'a> { processes, next, more }
+    process_directory::ThreadsParams { pid, generation, from }
+    process_directory::ThreadsResults<'a> { result, threads, next, more }
+    process_directory::CapabilitiesParams { pid, generation, from }
+    process_directory::CapabilitiesResults<'a> { result, capabilities, next, more }
+    process_directory::LedgerParams { pid, generation }
+    process_directory::LedgerResults { result, usage }
+    process_directory::OwnResults { pid, generation }
     process_handle::LineUsage { used, lent, limit }
     process_handle::ProcessUsage {
         cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ring_entries,
@@ -264,6 +290,9 @@ structs! {
     island::EndResults { state, deadline_misses }
     user_session::InfoResults { session_id, live, processes, started_ns }
     user_session::LogoutResults { revoked_contexts, skipped_donated, revoked_leases, was_live }
+    entropy::FillParams { count }
+    entropy::FillResults<'a> { bytes }
+    entropy::InfoResults { seed_bits, generator_bits, jitter_bits, enough }
     trace::StartParams { categories }
     trace::StartResults { buffer_bytes }
     trace::StopResults { events, lost }

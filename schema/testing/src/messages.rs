@@ -2,10 +2,10 @@
 
 use schema::scheduling_policy_capnp::LatencyClass;
 use schema::{
-    console, cpu_isolation_lease as lease, endpoint, frame_allocator, interrupt, memory_object,
-    process_handle, process_spawner, realtime_island as island, scheduler_control as control,
-    scheduling_context as context, scheduling_policy, system_info, thread_control, thread_spawner,
-    timer, trace, virtual_memory,
+    console, cpu_isolation_lease as lease, endpoint, entropy, frame_allocator, interrupt,
+    memory_object, process_directory, process_handle, process_spawner, realtime_island as island,
+    scheduler_control as control, scheduling_context as context, scheduling_policy, system_info,
+    thread_control, thread_spawner, timer, trace, virtual_memory,
 };
 use schema_wire::{Encode, Method};
 
@@ -90,6 +90,10 @@ pub fn calls(number: u64) -> Vec<Call> {
         process_spawner {
             Spawn(SpawnParams) SpawnImage(SpawnImageParams) SpawnEntry(SpawnEntryParams)
         }
+        process_directory {
+            Processes(ProcessesParams) Threads(ThreadsParams) Capabilities(CapabilitiesParams)
+            Ledger(LedgerParams)
+        }
         process_handle { Kill(KillParams) }
         interrupt { SetEnabled(SetEnabledParams) }
         context { Create(CreateParams) }
@@ -101,6 +105,7 @@ pub fn calls(number: u64) -> Vec<Call> {
             CreateContext(CreateContextParams) GrantLease(GrantLeaseParams)
             RevokeLease(RevokeLeaseParams) Loads(LoadsParams)
         }
+        entropy { Fill(FillParams) }
         island { Admit(AdmitParams) }
         trace { Start(StartParams) Read(ReadParams) Mark(MarkParams) }
     }

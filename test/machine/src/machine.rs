@@ -396,6 +396,10 @@ impl kernel_process::Machine for Host {
         (handle, handle.interface())
     }
 
+    fn user_session(of: ProcessKey) -> Option<HostObject> {
+        Some(HostObject::UserSession(of))
+    }
+
     fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
         objects::granted(kind)
     }

@@ -44,6 +44,10 @@ pub enum HostObject {
     ProcessSpawner,
     /// One of them.
     ProcessHandle(ProcessKey),
+    /// What runs.
+    ProcessDirectory,
+    /// A session, by who began it.
+    UserSession(ProcessKey),
 }
 
 impl HostObject {
@@ -63,6 +67,8 @@ impl HostObject {
             Self::VirtualMemory => schema::virtual_memory::INTERFACE_TAG,
             Self::ProcessSpawner => schema::process_spawner::INTERFACE_TAG,
             Self::ProcessHandle(_) => schema::process_handle::INTERFACE_TAG,
+            Self::ProcessDirectory => schema::process_directory::INTERFACE_TAG,
+            Self::UserSession(_) => schema::user_session::INTERFACE_TAG,
         }
     }
 
@@ -172,6 +178,16 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::process_handle::ProcessHandle(&mut host);
             schema::process_handle::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::ProcessDirectory) => {
+            let mut page = served::process_directory::Page::new();
+            let mut server = served::process_directory::ProcessDirectory::new(calling, &mut page);
+            schema::process_directory::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::UserSession(of)) => {
+            let mut host = served::user_session::Held { calling, of };
+            let mut server = served::user_session::UserSession(&mut host);
+            schema::user_session::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::ThreadHandle(thread)) => {
             let mut host = served::thread_handle::Handle { calling, thread };
             let mut server = served::thread_handle::ThreadHandle(&mut host);
@@ -195,7 +211,9 @@ pub fn released<M: Machine<Other = HostObject>>(
     match object {
         HostObject::Trace => trace::end(m, process.key()),
         HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
-        HostObject::ProcessHandle(process) => handle::released(m, process),
+        HostObject::ProcessHandle(process) | HostObject::UserSession(process) => {
+            handle::released(m, process);
+        }
         HostObject::MemoryObject(facet) => shared::released(m, facet),
         _ => {}
     }
@@ -204,7 +222,9 @@ pub fn released<M: Machine<Other = HostObject>>(
 /// A capability to one of these objects is about to be copied.
 pub fn retained<M: Machine<Other = HostObject>>(m: M, object: HostObject) -> bool {
     match object {
-        HostObject::ProcessHandle(process) => handle::retained(m, process),
+        HostObject::ProcessHandle(process) | HostObject::UserSession(process) => {
+            handle::retained(m, process)
+        }
         HostObject::MemoryObject(facet) => shared::retained(m, facet),
         _ => true,
     }
@@ -223,6 +243,7 @@ pub fn granted(kind: GrantKind<'_>) -> Option<HostObject> {
         GrantKind::ProcessSpawner => HostObject::ProcessSpawner,
         GrantKind::SchedulingPolicy { ceiling } => HostObject::SchedulingPolicy(ceiling),
         GrantKind::SchedulerControl => HostObject::SchedulerControl,
+        GrantKind::ProcessDirectory => HostObject::ProcessDirectory,
         _ => return None,
     })
 }

@@ -23,7 +23,7 @@ use kernel_ops::machine::{Defect, Tables};
 use kernel_ops::outlets::Outputs;
 use kernel_ops::trace_owner::TraceOwner;
 use kernel_process::machine::Worker;
-use kernel_process::{NewProcess, Records, spawn};
+use kernel_process::{NewProcess, Records, session, spawn};
 use smp_ipi::IdleSet;
 use smp_park::ParkTable;
 use smp_ring::Context as _;
@@ -92,6 +92,8 @@ pub enum Grant {
     ParkSpace,
     /// The receiving side of a new endpoint.
     Endpoint,
+    /// A session of its own.
+    Session,
     /// A facet of the endpoint that the process at that place serves, the how-manieth of its own.
     Client(usize, usize, u64),
 }
@@ -358,6 +360,12 @@ impl World {
                     Grant::Object(object) => Cap::new(Object::Other(object), object.interface()),
                     Grant::ParkSpace => {
                         Cap::new(Object::ParkSpace, schema::park_space::INTERFACE_TAG)
+                    }
+                    Grant::Session => {
+                        session::begin(record);
+                        session::hold_for_capability(m, record);
+                        let object = HostObject::UserSession(record.key());
+                        Cap::new(Object::Other(object), object.interface())
                     }
                     Grant::Endpoint => {
                         let endpoint = *own.next().unwrap();

@@ -84,6 +84,11 @@ pub fn fill(out: &mut [u8]) {
     own.get_or_insert_with(|| POOL.call_once(|| gathered(None)).0.lock().fork()).fill(out);
 }
 
+/// What was gathered; `None` before that.
+pub fn gathered_bits() -> Option<Gathered> {
+    POOL.get().map(|(_, gathered)| *gathered)
+}
+
 /// Words that nobody can guess.
 pub fn words<const N: usize>() -> [u64; N] {
     let mut words = [0; N];

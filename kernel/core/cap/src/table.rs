@@ -183,6 +183,21 @@ impl<O: Copy, S: AsRef<[Slot<O>]> + AsMut<[Slot<O>]>, P: Payer> Table<O, S, P> {
         if grants.is_live(cap.grant) { Ok(cap) } else { Err(CapError::Revoked) }
     }
 
+    /// Positions it has.
+    pub fn positions(&self) -> u32 {
+        self.mask.wrapping_add(1)
+    }
+
+    /// What the slot at a position holds, whatever its name, and that name.
+    pub fn held_at(&self, position: u32) -> Option<(CapSlot, &Cap<O>)> {
+        match self.slots.as_ref().get(position as usize)? {
+            Slot { content: Content::Held(cap), generation, .. } => {
+                Some((CapSlot::new(position, *generation), cap))
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<O>> {
         self.slots.as_mut().get_mut(index as usize)
     }

@@ -4,8 +4,9 @@ use abi_types::InterfaceTag;
 use core_sched_policy::Weight;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, frame_allocator, park_space, process_spawner, scheduler_control,
-    scheduling_policy, system_info, thread_control, thread_spawner, timer, trace, virtual_memory,
+    console, endpoint, entropy, frame_allocator, park_space, process_directory, process_spawner,
+    scheduler_control, scheduling_policy, system_info, thread_control, thread_spawner, timer, trace,
+    user_session, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -49,6 +50,12 @@ pub enum GrantKind<'m> {
     },
     /// Weights, classes and accounts of all threads.
     SchedulerControl,
+    /// What runs, to read.
+    ProcessDirectory,
+    /// Random bytes.
+    Entropy,
+    /// A session of its own.
+    UserSession,
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -84,6 +91,9 @@ impl GrantKind<'_> {
             Self::Trace => trace::INTERFACE_ID,
             Self::SchedulingPolicy { .. } => scheduling_policy::INTERFACE_ID,
             Self::SchedulerControl => scheduler_control::INTERFACE_ID,
+            Self::ProcessDirectory => process_directory::INTERFACE_ID,
+            Self::Entropy => entropy::INTERFACE_ID,
+            Self::UserSession => user_session::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -130,6 +140,9 @@ pub(crate) fn read<'m>(
             };
             GrantKind::SchedulingPolicy { ceiling }
         }
+        grant::ProcessDirectory(()) => GrantKind::ProcessDirectory,
+        grant::Entropy(()) => GrantKind::Entropy,
+        grant::UserSession(()) => GrantKind::UserSession,
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

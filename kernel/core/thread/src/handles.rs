@@ -65,6 +65,12 @@ impl Handles {
         self.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, held).is_ok()
     }
 
+    /// Whether the record is that process's: it lives, or somebody holds it.
+    pub fn is_of(&self, generation: u32) -> bool {
+        // Acquire, pairs with the release of whoever gave the record back.
+        self.0.load(Ordering::Acquire) >> GENERATION_SHIFT == u64::from(generation)
+    }
+
     /// One that held it does no longer.
     pub fn release(&self, generation: u32) -> HandlesVerdict {
         let released = |word: u64| {
@@ -120,8 +126,9 @@ mod tests {
         assert!(handles.hold(3));
         assert_eq!([handles.release(3), handles.leave(3)], [Kept, Kept]);
         assert!(handles.hold(3), "what it ended with can be asked for");
+        assert!(handles.is_of(3) && !handles.is_of(1));
         assert_eq!([handles.release(3), handles.release(3)], [Kept, Free]);
-        assert!(!handles.hold(3), "nobody's");
+        assert!(!handles.hold(3) && !handles.is_of(3), "nobody's");
         handles.begin(5, 1);
         assert_eq!([handles.release(5), handles.leave(5)], [Kept, Free]);
         handles.begin(7, 0);

@@ -3,8 +3,9 @@
 //! In here: [`ThreadKey`], the kernel's name of a thread; [`Word`] and [`StateWord`], the one
 //! 64-bit word that names a thread's owner and decides every race about it; [`Want`], how many
 //! completions end its wait; [`Lifecycle`], joins, and when the record's charge ends;
-//! [`Roster`], when the last thread ends the process; [`Handles`], when a process's record is nobody's;
-//! [`Page`], names in their order. Not in here: stacks, queues, registers, the join's completion, anything a CPU does.
+//! [`Roster`], when the last thread ends the process; [`Handles`], when a process's record is nobody's; [`Session`],
+//! who belongs together; [`Page`], names in their order. Not in here: stacks, queues, registers, the join's completion,
+//! anything a CPU does.
 //!
 //! # Contract
 //!
@@ -20,6 +21,7 @@ mod key;
 mod lifecycle;
 mod page;
 mod roster;
+mod session;
 mod state_word;
 mod want;
 mod word;
@@ -31,6 +33,7 @@ pub use lifecycle::{
 };
 pub use page::Page;
 pub use roster::{CloseVerdict, LeaveVerdict, Roster, RosterError};
+pub use session::{Session, SessionView};
 pub use state_word::StateWord;
 pub use want::{Due, Want};
 pub use word::{

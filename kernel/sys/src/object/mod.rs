@@ -3,11 +3,12 @@
 //!
 //! What a method answers is in `kernel/object`, one file per interface.
 //!
-//! * [`console`], [`control`], [`info`]: the hosts.
+//! * [`console`], [`control`], [`info`], [`random`]: the hosts.
 
 pub mod console;
 mod control;
 mod info;
+mod random;
 
 use crate::kernel::{Calling, Kernel, KernelObject, Object, Thread};
 use abi_types::Status;
@@ -54,6 +55,9 @@ impl Objects for Kernel {
             KernelObject::ProcessSpawner => schema::process_spawner::INTERFACE.is_transferable,
             KernelObject::ProcessHandle(_) => schema::process_handle::INTERFACE.is_transferable,
             KernelObject::FrameAllocator => schema::frame_allocator::INTERFACE.is_transferable,
+            KernelObject::ProcessDirectory => schema::process_directory::INTERFACE.is_transferable,
+            KernelObject::Entropy => schema::entropy::INTERFACE.is_transferable,
+            KernelObject::UserSession(_) => schema::user_session::INTERFACE.is_transferable,
             KernelObject::MemoryObject(_) => schema::memory_object::INTERFACE.is_transferable,
             KernelObject::SchedulingPolicy(_) => {
                 schema::scheduling_policy::INTERFACE.is_transferable
@@ -64,7 +68,9 @@ impl Objects for Kernel {
 
     fn retained(self, object: KernelObject) -> bool {
         match object {
-            KernelObject::ProcessHandle(process) => handle::retained(self, process),
+            KernelObject::ProcessHandle(process) | KernelObject::UserSession(process) => {
+                handle::retained(self, process)
+            }
             KernelObject::MemoryObject(facet) => shared::retained(self, facet),
             _ => true,
         }
@@ -74,7 +80,9 @@ impl Objects for Kernel {
         match object {
             KernelObject::Trace => trace::end(self, process.key()),
             KernelObject::ThreadHandle(thread) => join::handle_released(self, thread),
-            KernelObject::ProcessHandle(process) => handle::released(self, process),
+            KernelObject::ProcessHandle(process) | KernelObject::UserSession(process) => {
+                handle::released(self, process);
+            }
             KernelObject::MemoryObject(facet) => shared::released(self, facet),
             _ => {}
         }
@@ -121,6 +129,21 @@ fn serve(
         KernelObject::FrameAllocator => {
             let mut server = served::frame_allocator::FrameAllocator(calling);
             schema::frame_allocator::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::ProcessDirectory => {
+            let mut page = served::process_directory::Page::new();
+            let mut server = served::process_directory::ProcessDirectory::new(calling, &mut page);
+            schema::process_directory::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::Entropy => {
+            let mut host = random::Random(calling);
+            let mut server = served::entropy::Entropy::new(&mut host);
+            schema::entropy::dispatch(&mut server, method, params, results)
+        }
+        KernelObject::UserSession(of) => {
+            let mut host = served::user_session::Held { calling, of };
+            let mut server = served::user_session::UserSession(&mut host);
+            schema::user_session::dispatch(&mut server, method, params, results)
         }
         KernelObject::MemoryObject(of) => {
             let mut host = served::memory_object::Facet { calling, of };
