@@ -493,7 +493,7 @@ PROOFS = {
         "//kernel/core/sched:core_sched_property",
         "//kernel/dispatch:kernel_dispatch_interleavings",
         "//test/qemu/policy:policy_qemu_1d_checked",
-        "//test/qemu/transfer:transfer_qemu_1d_checked",
+        "//test/qemu/transfer:transfer_1d_checked",
     ],
     "S11": [
         "//kernel/core/sched:core_sched_property",
@@ -508,6 +508,7 @@ PROOFS = {
         "//test/qemu/policy:policy_qemu_1d_checked",
     ],
     "S13": [
+        "//kernel/smp/rq:smp_rq_fairness",
         "//test/qemu/sched:sched_qemu_1d_checked",
         "//test/qemu/policy:policy_qemu_1d_checked",
     ],
@@ -520,6 +521,7 @@ PROOFS = {
     ],
     "S16": [
         "//kernel/core/sched:core_sched_table",
+        "//kernel/dispatch:kernel_dispatch_stacks",
         "//test/qemu/exact:exact_qemu_1d_checked",
         "//test/qemu/policy:policy_qemu_2d_checked",
     ],
@@ -532,7 +534,10 @@ PROOFS = {
         "//test/sim:test_sim_seeds",
         "//test/qemu/accounts:accounts",
     ],
-    "S19": ["//test/qemu/policy:policy_qemu_4r_checked"],
+    "S19": [
+        "//test/sim:test_sim_seeds",
+        "//test/qemu/policy:policy_qemu_4r_checked",
+    ],
     "S20": ["//test/sim:test_sim_speedup"],
     "S21": [
         "//test/sim:test_sim_fairness",

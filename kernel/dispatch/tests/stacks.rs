@@ -42,6 +42,8 @@ enum Stack {
     Of(usize),
     /// A thread's operation has panicked: nothing goes on.
     Broken,
+    /// All threads have ended, some of them before they ran.
+    Over,
 }
 
 /// The payload with which the host thread of a stack that is never entered again ends.
@@ -108,6 +110,7 @@ fn run_and_idle(kind: PolicyKind, operations: &[Operation]) -> (Vec<String>, Vec
     while m.0.live.load(SeqCst) > 0 {
         dispatch::turn_of_idle(m);
     }
+    m.go(Stack::Over);
     stacks.into_iter().for_each(|stack| stack.join().unwrap());
     m.0.cpus[0].queue.lock().check_invariants().unwrap();
     (m.0.notes.lock().unwrap().clone(), m.0.paths.lock().unwrap().clone())
@@ -148,8 +151,13 @@ impl Stacked {
     /// Waits until the CPU is on this stack, and finishes the switch that brought it here.
     fn come_back_to(self, own: Stack) {
         let turn = self.0.turn.lock().unwrap();
-        let is_not_ours = |turn: &mut Stack| *turn != own && *turn != Stack::Broken;
+        let is_not_ours =
+            |turn: &mut Stack| *turn != own && !matches!(turn, Stack::Broken | Stack::Over);
         let turn = self.0.has_changed.wait_while(turn, is_not_ours).unwrap();
+        if *turn == Stack::Over {
+            drop(turn);
+            resume_unwind(Box::new(Gone));
+        }
         assert_eq!(*turn, own, "another thread's operation has panicked");
         drop(turn);
         let left = self.0.left.lock().unwrap().take();
