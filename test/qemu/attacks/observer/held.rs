@@ -31,6 +31,7 @@ pub const SUITE: Suite<Observer> = Suite::new(&[
     Test::new("attacks.timeouts", |t| one(t, Order::Timeouts, 12)),
     // The attacker, and the server that it sends to.
     Test::new("attacks.objects", |t| one(t, Order::Objects, 2)),
+    Test::new("attacks.readers", |t| one(t, Order::Readers, 1)),
     Test::new("attacks.nothing_is_kept", nothing_is_kept),
     Test::new("attacks.end", |t| last(t, "mortal", Order::End, 14)),
     Test::new("attacks.fault", |t| last(t, "faulty", Order::Fault, 1)),
@@ -98,6 +99,7 @@ fn nothing_is_kept(t: &mut Testing<'_>) -> Outcome {
         Order::LostCalls,
         Order::Timeouts,
         Order::Objects,
+        Order::Readers,
     ];
     for order in orders {
         let mut found = [None; 2];

@@ -74,11 +74,13 @@ pub enum Order {
     Exits,
     /// Memory objects until slots or frames are used up, mapped, sent and released.
     Objects,
+    /// All that the directory tells, page by page, and random bytes.
+    Readers,
 }
 
 impl Order {
     /// Every order, by number.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Compute,
         Self::Rings,
         Self::Cells,
@@ -113,6 +115,7 @@ impl Order {
         Self::Flood,
         Self::Exits,
         Self::Objects,
+        Self::Readers,
     ];
 
     /// The order with that number.
