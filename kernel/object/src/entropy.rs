@@ -1,4 +1,6 @@
 //! Entropy: random bytes out of the kernel's generators.
+//!
+//! Decided in ADR 341.
 
 use crate::refuse;
 use schema::entropy::{FillParams, FillResults, InfoResults, Server};

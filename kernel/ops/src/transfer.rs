@@ -119,7 +119,7 @@ pub(crate) fn may_pass<M: Objects>(m: M, cap: &Cap<Object<M::Other>>, mode: Mode
 }
 
 /// Whether a capability is of use to that process: the receiving side of an endpoint is to its own process alone, whose
-/// tables have its calls.
+/// tables have its calls (ADR 343).
 pub(crate) fn may_serve<O>(object: Object<O>, process: ProcessKey) -> bool {
     !matches!(object, Object::Endpoint(of) if of.process != process)
 }

@@ -140,7 +140,9 @@ fn hold_waited_for<M: Machine>(m: M, key: ProcessKey) -> Option<&'static Process
 /// back.
 pub(crate) fn gone<M: Machine>(m: M, process: &'static Process<M>, key: ProcessKey) {
     let ended = Ended { code: process.exit_code(), reason: process.members.lock().reason };
-    session::leave(m, process, key);
+    if let Some(first) = session::leave(m, process, key) {
+        released(m, first);
+    }
     settle(m, process);
     let waiter = {
         let mut ending = process.ending.lock();

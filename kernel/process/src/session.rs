@@ -4,7 +4,6 @@
 //! belongs to it, and so on. Every process of it, and every capability to it, holds that process's record, so the name
 //! is never another's. Decided in ADR 342.
 
-use crate::handle;
 use crate::machine::Machine;
 use crate::process::Process;
 use abi_sync::atomic::Ordering;
@@ -37,24 +36,28 @@ pub fn begin<M: Machine>(process: &'static Process<M>) {
 /// A process that has just begun belongs to the session of who started it, if that has one.
 pub(crate) fn inherit<M: Machine>(m: M, process: &'static Process<M>, parent: &'static Process<M>) {
     let Some(session) = parent.members.lock().session else { return };
-    let Some(first) = hold(m, session) else { return };
-    if first.session.join(session.generation) {
-        process.members.lock().session = Some(session);
-    } else {
-        handle::released(m, session);
+    // The parent is one of it, and there: its record is held.
+    match hold(m, session) {
+        Some(first) if first.session.join(session.generation) => {
+            process.members.lock().session = Some(session);
+        }
+        _ => m.defect("a process belongs to a session that is gone"),
     }
 }
 
-/// A process is gone: it belongs to no session any more.
-pub(crate) fn leave<M: Machine>(m: M, process: &'static Process<M>, key: ProcessKey) {
-    let Some(session) = process.members.lock().session.take() else { return };
+/// A process is gone: it belongs to no session any more. The record that it held for that, which is to be released; who
+/// began a session holds its own by being there.
+#[must_use = "a record that is held is not free"]
+pub(crate) fn leave<M: Machine>(
+    m: M,
+    process: &'static Process<M>,
+    key: ProcessKey,
+) -> Option<ProcessKey> {
+    let session = process.members.lock().session.take()?;
     if let Some(first) = m.records().process(session.slot) {
         first.session.leave(session.generation);
     }
-    // Who began it holds its own record by being there.
-    if session != key {
-        handle::released(m, session);
-    }
+    (session != key).then_some(session)
 }
 
 /// A capability to the session of a process that has just begun: it holds the record.

@@ -1,8 +1,11 @@
 //! What a ProcessDirectory tells of a machine of host threads: waits of every kind, and processes that come and go.
 
 use abi_types::{CapSlot, NEVER, Opcode, Sqe, Status};
+use core_manifest::{Name, Profile};
+use core_sched_policy::Weight;
 use core_thread::State;
 use kernel_ops::capability::ProcessKey;
+use kernel_process::NewProcess;
 use kernel_process::directory::{self, CapabilityKind, PendingKinds, ProcessState, SeenThread};
 use schema::process_directory::{
     LedgerParams, OwnResults, ProcessesParams, ThreadsParams, ThreadsResults, methods,
@@ -11,7 +14,7 @@ use schema::process_directory_capnp::{DirectoryResult, WaitsFor};
 use schema_wire::Message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use test_machine::{Body, Config, Done, Grant, HostObject, Process, User, run};
+use test_machine::{Body, Config, Done, Grant, HostObject, Process, User, run, with_machine};
 use zerocopy::IntoBytes;
 
 fn sqe(opcode: Opcode, cap: CapSlot) -> Sqe {
@@ -262,4 +265,37 @@ fn time_of_a_process_never_goes_back() {
         user.exit(0)
     });
     run(Config { cpus: 2, ..Config::default() }, vec![main, watcher], vec![worker]);
+}
+
+/// Between its new name and all the rest a record says nothing of who was in it before.
+#[test]
+fn a_record_that_is_being_made_anothers_tells_of_nobody() {
+    with_machine(Config::default(), |m, records| {
+        let profile = Profile { cap_slots: 1, kernel_bytes: 1 << 12, ..Profile::NONE };
+        let new = NewProcess {
+            name: Name::new("who was there"),
+            profile,
+            weight: Weight::DEFAULT,
+            is_essential: false,
+            serves: &[],
+            handles: 0,
+            lent: None,
+        };
+        let (process, _) = records.begin_process(m, new).unwrap();
+        let (slot, of) = (process.slot(), process.key());
+        let seen = directory::process_at(m, slot).unwrap();
+        assert_eq!((seen.key, seen.name.as_str()), (of, "who was there"));
+        assert_eq!((seen.state, seen.live_threads), (ProcessState::Starting, 0));
+        assert!(directory::account(m, of).is_some() && directory::is_there(m, of));
+        assert!(records.vacate(m, process));
+        assert_eq!(directory::process_at(m, slot), None);
+        assert!(directory::account(m, of).is_none() && !directory::is_there(m, of));
+        assert!(process.ops.begin(slot, 99, &profile));
+        assert_eq!(directory::process_at(m, slot), None, "a new name and old contents");
+        assert_eq!(directory::account(m, process.key()), None);
+        let mut into = [None];
+        let looked = directory::capabilities(m, process.key(), 0, &mut into).unwrap();
+        assert_eq!((looked.count, looked.has_more), (0, false));
+        assert!(process.ops.vacate());
+    });
 }

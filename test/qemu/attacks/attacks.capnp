@@ -12,6 +12,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "spawner", threadSpawner = void), (name = "control", threadControl = void),
     (name = "own", endpoint = (name = "own-1", interfaceId = 0xa3f1c2d4e5b60718)), (name = "self", client = (endpoint = "own-1", badge = 1)),
     (name = "memory", virtualMemory = void), (name = "frames", frameAllocator = void), (name = "trace", trace = void),
+    (name = "directory", processDirectory = void), (name = "entropy", entropy = void),
     (name = "echo", client = (endpoint = "echo", badge = 66))]),
   (name = "pair", binary = "attacker.elf", profile = (threads = 2), grants = [
     (name = "orders", endpoint = (name = "pair", interfaceId = 0xa3f1c2d4e5b60718)),

@@ -3,7 +3,7 @@
 //! It has nothing that any program may not have: its own ring, threads, endpoint, timer and console.
 //!
 //! * [`rings`]: the ring, its credits and cells. [`objects`]: threads, facets, sleeps, parks, messages.
-//!   [`shared`]: memory objects.
+//!   [`shared`]: memory objects. [`told`]: what is only read.
 //! * [`mixed`]: several of these at once. [`open`]: attacks on what is known to be open. [`sizes`]: little or much of
 //!   the same.
 #![no_std]
@@ -15,6 +15,7 @@ mod open;
 mod rings;
 mod shared;
 mod sizes;
+mod told;
 
 use abi_types::{CapSlot, Opcode, Sqe, SqeFlags, Status};
 use attack_orders::Order;
@@ -167,6 +168,7 @@ fn carry_out(attacker: &Attacker, order: Order, until_ns: u64, word: u64) -> [u6
         Order::Timeouts => mixed::timeouts,
         Order::Objects => shared::objects,
         Order::Trace => mixed::trace,
+        Order::Readers => told::readers,
         Order::End => mixed::end,
         Order::Fault => mixed::fault,
         Order::ConsoleReads => open::console_reads,

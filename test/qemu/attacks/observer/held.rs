@@ -32,6 +32,7 @@ pub const SUITE: Suite<Observer> = Suite::new(&[
     // The attacker, and the server that it sends to.
     Test::new("attacks.objects", |t| one(t, Order::Objects, 2)),
     Test::new("attacks.trace", |t| one(t, Order::Trace, 1)),
+    Test::new("attacks.readers", |t| one(t, Order::Readers, 1)),
     Test::new("attacks.nothing_is_kept", nothing_is_kept),
     Test::new("attacks.end", |t| last(t, "mortal", Order::End, 14)),
     Test::new("attacks.fault", |t| last(t, "faulty", Order::Fault, 1)),
@@ -100,6 +101,7 @@ fn nothing_is_kept(t: &mut Testing<'_>) -> Outcome {
         Order::Timeouts,
         Order::Objects,
         Order::Trace,
+        Order::Readers,
     ];
     for order in orders {
         let mut found = [None; 2];

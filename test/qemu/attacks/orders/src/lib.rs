@@ -76,6 +76,8 @@ pub enum Order {
     Objects,
     /// The trace started, flooded with marks, read and stopped, again and again.
     Trace,
+    /// All that the directory tells, page by page, and random bytes.
+    Readers,
 }
 
 impl Order {
@@ -116,6 +118,7 @@ impl Order {
         Self::Exits,
         Self::Objects,
         Self::Trace,
+        Self::Readers,
     ];
 
     /// The order with that number.
