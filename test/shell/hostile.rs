@@ -60,6 +60,10 @@ fn garbage(env: &Env, console: CapSlot) {
         "hostile: a read of nothing is {}",
         if nothing.is_err() { "refused" } else { "taken" }
     );
+    // More than the shell has room for comes by address, again and again.
+    let mut large = console::Client::new(env.io.large(), console);
+    let refused = (0..50).filter(|_| large.write(&[b'x'; 500]).is_err()).count();
+    println!(env, "hostile: {refused} of 50 writes of 500 bytes were not taken");
     println!(env, "hostile: garbage done");
 }
 

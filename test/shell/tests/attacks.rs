@@ -13,6 +13,7 @@ fn a_hostile_program_keeps_nobody_from_the_prompt() {
     // Calls that are no messages of the interface, reads of nothing and writes of too much are answered.
     let garbage = terminal.line("hostile garbage", &["hostile: garbage done", "ended well"]);
     assert_eq!(garbage.matches("refused").count(), 4, "{garbage}");
+    assert!(garbage.contains("50 of 50 writes of 500 bytes were not taken"), "{garbage}");
     // Sixteen reads at once: one waits, the others are refused; it ends with all of them under way.
     terminal.line("hostile reads", &["15 of 16 reads were refused", "ended well"]);
     // As many times as a service may have badges, and more: each is given back.
