@@ -139,5 +139,18 @@ struct Grant @0x938d3e2d907b331b {
 
     trace @15 :Void;
     # What each CPU did, of every process: for tools that look at the whole system.
+
+    interrupt :group {
+      # An interrupt line, masked. Lines that the kernel keeps for itself stop the boot, and so does
+      # one that two grants wire differently.
+
+      line @16 :UInt32;
+      # Its number among all lines of the machine (a global system interrupt).
+
+      isLevel @17 :Bool;
+      # By level, not by edge.
+
+      isActiveLow @18 :Bool;
+    }
   }
 }

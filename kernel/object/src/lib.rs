@@ -13,6 +13,7 @@
 pub mod console;
 pub mod endpoint;
 pub mod frame_allocator;
+pub mod interrupt;
 pub mod memory_object;
 pub mod process_handle;
 pub mod process_spawner;

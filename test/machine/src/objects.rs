@@ -10,7 +10,7 @@ use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::output::Sent;
 use kernel_ops::shared::MemoryFacet;
-use kernel_ops::trace;
+use kernel_ops::{interrupt, trace};
 use kernel_process::{Machine, Thread, end, handle, join, shared};
 use schema_wire::Served;
 
@@ -21,6 +21,8 @@ pub enum HostObject {
     Timer,
     /// The console, which nobody types at.
     Console,
+    /// The interrupt line at that place.
+    Interrupt(u32),
     /// What each CPU did.
     Trace,
     /// Threads of the process.
@@ -47,6 +49,7 @@ impl HostObject {
         match self {
             Self::Timer => schema::timer::INTERFACE_TAG,
             Self::Console => schema::console::INTERFACE_TAG,
+            Self::Interrupt(_) => schema::interrupt::INTERFACE_TAG,
             Self::Trace => schema::trace::INTERFACE_TAG,
             Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
             Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
@@ -119,6 +122,11 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut server = served::console::Console::new(&mut host);
             schema::console::dispatch(&mut server, method, params, results)
         }
+        Object::Other(HostObject::Interrupt(place)) => {
+            let mut host = served::interrupt::OfLine { calling, place };
+            let mut server = served::interrupt::Interrupt(&mut host);
+            schema::interrupt::dispatch(&mut server, method, params, results)
+        }
         Object::Other(HostObject::Trace) => {
             let mut server = served::trace::Trace::new(calling);
             schema::trace::dispatch(&mut server, method, params, results)
@@ -176,6 +184,7 @@ pub fn released<M: Machine<Other = HostObject>>(
     object: HostObject,
 ) {
     match object {
+        HostObject::Interrupt(place) => interrupt::released(m, place),
         HostObject::Trace => trace::end(m, process.key()),
         HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
         HostObject::ProcessHandle(process) => handle::released(m, process),
@@ -189,6 +198,7 @@ pub fn retained<M: Machine<Other = HostObject>>(m: M, object: HostObject) -> boo
     match object {
         HostObject::ProcessHandle(process) => handle::retained(m, process),
         HostObject::MemoryObject(facet) => shared::retained(m, facet),
+        HostObject::Interrupt(place) => interrupt::retained(m, place),
         _ => true,
     }
 }

@@ -3,8 +3,8 @@
 use abi_types::InterfaceTag;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, frame_allocator, park_space, process_spawner, system_info, thread_control,
-    thread_spawner, timer, trace, virtual_memory,
+    console, endpoint, frame_allocator, interrupt, park_space, process_spawner, system_info,
+    thread_control, thread_spawner, timer, trace, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -41,6 +41,15 @@ pub enum GrantKind<'m> {
     FrameAllocator,
     /// What each CPU did.
     Trace,
+    /// An interrupt line.
+    Interrupt {
+        /// Its number.
+        line: u32,
+        /// Whether it interrupts by level.
+        is_level: bool,
+        /// Whether its active state is low.
+        is_active_low: bool,
+    },
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -74,6 +83,7 @@ impl GrantKind<'_> {
             Self::ProcessSpawner => process_spawner::INTERFACE_ID,
             Self::FrameAllocator => frame_allocator::INTERFACE_ID,
             Self::Trace => trace::INTERFACE_ID,
+            Self::Interrupt { .. } => interrupt::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -110,6 +120,11 @@ pub(crate) fn read<'m>(
         grant::ProcessSpawner(()) => GrantKind::ProcessSpawner,
         grant::FrameAllocator(()) => GrantKind::FrameAllocator,
         grant::Trace(()) => GrantKind::Trace,
+        grant::Interrupt(of) => GrantKind::Interrupt {
+            line: of.get_line(),
+            is_level: of.get_is_level(),
+            is_active_low: of.get_is_active_low(),
+        },
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());
