@@ -138,6 +138,11 @@ PROOFS = {
     ],
     "C2": ["//test/qemu/start:start_qemu_1d_checked"],
     "C3": [
+        "//kernel/core/interrupt:core_interrupt_model",
+        "//kernel/ops:kernel_ops_interrupts",
+        "//test/qemu/interrupt:interrupt_qemu_1d_checked",
+        "//test/qemu/interrupt:interrupt_qemu_4r_release",
+        "//test/qemu/trace:trace_qemu_1d_checked",
         "//schema:schema_ordinals",
         "//schema:schema_round_trip",
         "//schema:schema_round_trip_made",

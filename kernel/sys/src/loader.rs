@@ -5,7 +5,7 @@
 
 use crate::Machine;
 use crate::kernel::{Kernel, KernelObject, Process};
-use crate::{section, shutdown, under};
+use crate::{lines, section, shutdown};
 use alloc::vec::Vec;
 use core::fmt;
 use core_interrupt::Trigger;
@@ -85,7 +85,7 @@ fn check_lines(manifest: &Manifest<'_>) -> Result<(), Refusal> {
                 Some(one) if *one != wiring => return Err(refuse(BadLine::WiredTwice)),
                 Some(_) => {}
                 None => {
-                    under::try_line(wiring).map_err(|why| refuse(BadLine::NotDelegated(why)))?;
+                    lines::try_line(wiring).map_err(|why| refuse(BadLine::NotDelegated(why)))?;
                     try_push(&mut seen, wiring)?;
                 }
             }

@@ -7,11 +7,10 @@
 use crate::kernel::{Cpu, Here, Kernel, KernelObject, Process, Thread};
 use crate::object::console;
 use crate::system::{self, RECORDS};
-use crate::{loader, section, shutdown};
+use crate::{lines, loader, section, shutdown};
 use abi_types::{InterfaceTag, RingBlock};
 use alloc::boxed::Box;
 use core::convert::Infallible;
-use core_interrupt::Trigger;
 use core_ledger::Ledger;
 use core_manifest::GrantKind;
 use core_paging::Access;
@@ -20,7 +19,6 @@ use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
 use kernel_arch::context::{self, Context, KernelStart, UserStart};
 use kernel_arch::cpu::{self, PerCpu};
-use kernel_arch::irq::NotDelegated;
 use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
 use kernel_arch::{apic, irq, log, time};
 use kernel_dispatch::trace::point;
@@ -315,28 +313,6 @@ pub(crate) fn line_raised(place: u32) {
     section::end("an interrupt of a program's line");
 }
 
-/// Whether a line can be given to a program: it is, and taken back.
-pub(crate) fn try_line(wiring: Wiring) -> Result<(), NotDelegated> {
-    irq::delegate(wiring_of(wiring), 0)?;
-    irq::take_back(irq::Line(wiring.line));
-    Ok(())
-}
-
-/// How a program's line is wired, as the controllers say it.
-fn wiring_of(wiring: Wiring) -> irq::Wiring {
-    irq::Wiring {
-        line: irq::Line(wiring.line),
-        trigger: match wiring.trigger {
-            Trigger::Edge => irq::Trigger::Edge,
-            Trigger::Level => irq::Trigger::Level,
-        },
-        polarity: match wiring.is_active_low {
-            true => irq::Polarity::Low,
-            false => irq::Polarity::High,
-        },
-    }
-}
-
 /// Somebody asked for this CPU's attention: another CPU, or a driver in a device's interrupt.
 pub(crate) fn attend(frame: &TrapFrame) {
     section::begin();
@@ -381,7 +357,7 @@ impl kernel_ops::Machine for Kernel {
     }
 
     fn take_line(self, place: u32, wiring: Wiring) -> bool {
-        irq::delegate(wiring_of(wiring), place).is_ok()
+        irq::delegate(lines::wiring_of(wiring), place).is_ok()
     }
 
     fn give_line_back(self, line: u32) {
