@@ -158,5 +158,18 @@ struct Grant @0x938d3e2d907b331b {
 
     userSession @20 :Void;
     # A session that begins with the process, for it and whatever it starts.
+
+    interrupt :group {
+      # An interrupt line, masked. Lines that the kernel keeps for itself stop the boot, and so does
+      # one that two grants wire differently.
+
+      line @21 :UInt32;
+      # Its number among all lines of the machine (a global system interrupt).
+
+      isLevel @22 :Bool;
+      # By level, not by edge.
+
+      isActiveLow @23 :Bool;
+    }
   }
 }

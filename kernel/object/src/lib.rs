@@ -14,6 +14,7 @@ pub mod console;
 pub mod endpoint;
 pub mod entropy;
 pub mod frame_allocator;
+pub mod interrupt;
 pub mod memory_object;
 pub mod process_directory;
 pub mod process_handle;

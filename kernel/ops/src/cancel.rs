@@ -5,7 +5,7 @@ use crate::capability::ProcessKey;
 use crate::complete::complete;
 use crate::machine::{Defect, Machine, Record, key_of};
 use crate::party::{Fit, Party};
-use crate::{deadlines, ipc, output, park};
+use crate::{deadlines, interrupt, ipc, output, park};
 use abi_ring::{Credit, Outcome};
 use abi_types::Status;
 use smp_pending::Target;
@@ -43,6 +43,7 @@ pub fn claim<M: Machine>(m: M, thread: &'static M::Thread, party: Party, target:
         }
         Target::Park { ticket } => park::give_up(m, thread, ticket),
         Target::Write => output::give_up(m, thread.ops().process_slot(), party),
+        Target::Interrupt { place } => interrupt::give_up(m, place, party),
         Target::Join { .. } | Target::Read | Target::End { .. } => m.claim(party, target),
         // What has begun is completed by whoever ends it, soon.
         Target::Memory => false,

@@ -132,6 +132,8 @@ pub enum Due<M: Machine> {
     Call(Target, u64),
     /// A sleep, which this ends.
     Sleep(Party),
+    /// How long the line at that place is masked while somebody waits for it, who goes on waiting.
+    Line(u32),
 }
 
 /// Takes out what is due on this CPU and shows it to `serve`, and arms what is due next: whoever comes here
@@ -175,6 +177,7 @@ fn due<M: Machine>(m: M, expired: Expired, now_ns: u64) -> Option<Due<M>> {
         }
         (Limit::Call, target) => Some(Due::Call(target, now_ns)),
         (Limit::Park, Target::Park { ticket }) => Some(Due::Park(thread, ticket)),
-        (Limit::Park, _) => None,
+        (Limit::Line, Target::Interrupt { place }) => Some(Due::Line(place)),
+        (Limit::Park | Limit::Line, _) => None,
     }
 }

@@ -3,7 +3,7 @@
 use crate::complete::complete;
 use crate::deadlines::{self, Due};
 use crate::machine::Machine;
-use crate::{ipc, park, wait};
+use crate::{interrupt, ipc, park, wait};
 use abi_ring::Outcome;
 use abi_types::Status;
 use kernel_dispatch::Here;
@@ -18,6 +18,7 @@ fn serve<M: Machine>(m: M, due: Due<M>) {
         Due::Enter(thread, key) => wait::time_is_up(m, thread, key),
         Due::Park(thread, ticket) => park::time_is_up(m, thread, ticket),
         Due::Call(target, now_ns) => ipc::deadline(m, target, now_ns),
+        Due::Line(place) => interrupt::reopen(m, place),
         Due::Sleep(party) => complete(m, party, &Outcome::plain(Status::Ok)),
     }
 }

@@ -21,6 +21,7 @@
 //!   processes write to the console, `outlets.rs`: its rings.
 //! * `complete.rs`: completing what others wait for. `cancel.rs`: CANCEL, and how an outcome is claimed.
 //!   `party.rs`: what waits, as others name it.
+//! * `interrupt.rs`, `lines.rs`: interrupt lines in the hands of programs.
 //! * `park.rs`: words that threads wait at. `deadlines.rs`: time limits. `expire.rs`: who serves them.
 //!   `pending.rs`: what a thread keeps of its operations. `trace.rs`, `trace_owner.rs`: whose the trace is.
 #![cfg_attr(not(any(test, loom)), no_std)]
@@ -36,7 +37,9 @@ pub mod enter;
 pub mod expire;
 pub mod fastpath;
 pub mod inherit;
+pub mod interrupt;
 pub mod ipc;
+pub mod lines;
 pub mod machine;
 pub mod map;
 pub mod message;

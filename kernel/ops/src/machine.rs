@@ -2,6 +2,7 @@
 //! of its records that operations reach.
 
 use crate::capability::{CapTable, Object, ProcessKey};
+use crate::lines::{Lines, Wiring};
 use crate::map::AddressMap;
 use crate::outlets::Outputs;
 use crate::paid::NoMemory;
@@ -175,6 +176,17 @@ pub trait Machine:
     /// Claims an operation from an object that it waits for: `false` if someone else has it and
     /// completes it.
     fn claim(self, party: Party, target: Target) -> bool;
+    /// Routes an interrupt line to the place of that number, masked; `false` if the machine keeps it, or has none such.
+    /// Its interrupts come in by [`raised`](crate::interrupt::raised).
+    fn take_line(self, _place: u32, _wiring: Wiring) -> bool {
+        false
+    }
+    /// A line is nobody's: it is masked.
+    fn give_line_back(self, _line: u32) {}
+    /// Masks a line, or unmasks it.
+    fn set_line_open(self, _line: u32, _is_open: bool) {}
+    /// The last interrupt of a level-triggered line was served; until then it was masked.
+    fn acknowledge_line(self, _line: u32) {}
     /// Lets others go far, where a planted bug has its window; does nothing in a kernel.
     #[inline(always)]
     fn linger(self) {}
@@ -196,6 +208,8 @@ pub struct Tables {
     pub has_fast_path: bool,
     /// Console output of processes.
     pub outputs: Outputs,
+    /// Interrupt lines of programs.
+    pub lines: Lines,
     /// Whose the trace is.
     pub trace: TraceOwner,
 }

@@ -261,8 +261,11 @@ fn give<M: Machine>(
         }
     };
     let slot = process.ops.caps.lock().as_mut().and_then(|table| table.insert(cap).ok());
-    if slot.is_none() && grant.kind == GrantKind::UserSession {
-        handle::released(m, process.key());
+    if slot.is_none()
+        && let Object::Other(object) = cap.object
+    {
+        // Objects that count their capabilities have counted it.
+        m.released(&process.ops, object);
     }
     let slot: CapSlot =
         slot.ok_or(ChildError::Inherit(kernel_ops::inherit::InheritError::Slots))?;

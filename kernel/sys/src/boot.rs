@@ -294,6 +294,7 @@ fn init_interrupts(
     });
     let controllers = irq::init(io_apics, firmware.overrides.iter().copied());
     irq::on_attention(under::attend);
+    irq::on_delegated(under::line_raised);
     controllers
 }
 

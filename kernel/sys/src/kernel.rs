@@ -32,6 +32,8 @@ pub enum KernelObject {
     Console,
     /// The record port.
     Records,
+    /// The interrupt line at that place.
+    Interrupt(u32),
     /// What each CPU did.
     Trace,
     /// The clock.

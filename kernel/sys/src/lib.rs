@@ -33,6 +33,7 @@ mod counters;
 pub mod fatal;
 mod image;
 mod kernel;
+mod lines;
 pub mod loader;
 pub mod machine;
 mod object;

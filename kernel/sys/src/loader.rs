@@ -5,16 +5,20 @@
 
 use crate::Machine;
 use crate::kernel::{Kernel, KernelObject, Process};
-use crate::{section, shutdown};
+use crate::{lines, section, shutdown};
 use alloc::vec::Vec;
 use core::fmt;
+use core_interrupt::Trigger;
 use core_ledger::ChargeError;
 use core_manifest::{GrantKind, Manifest, Name};
+use kernel_arch::irq::NotDelegated;
 use kernel_arch::log;
 use kernel_dispatch::preemption_point;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::try_push;
 use kernel_object::thread_spawner::Refused;
+use kernel_ops::interrupt;
+use kernel_ops::lines::Wiring;
 use kernel_ops::paid::NoMemory;
 use kernel_process::BeginError;
 use kernel_process::child::{ChildError, no_memory};
@@ -48,6 +52,11 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
         GrantKind::Records => KernelObject::Records,
         GrantKind::Timer => KernelObject::Timer,
         GrantKind::Trace => KernelObject::Trace,
+        GrantKind::Interrupt { .. } => {
+            return wiring_of(kind)
+                .and_then(|wiring| interrupt::grant(Kernel, wiring))
+                .map(KernelObject::Interrupt);
+        }
         GrantKind::SystemInfo => KernelObject::SystemInfo,
         GrantKind::ThreadSpawner => KernelObject::ThreadSpawner,
         GrantKind::ThreadControl => KernelObject::ThreadControl,
@@ -66,12 +75,49 @@ pub(crate) fn granted(kind: GrantKind<'_>) -> Option<KernelObject> {
     })
 }
 
+/// The line of a grant, and how it is wired.
+fn wiring_of(kind: GrantKind<'_>) -> Option<Wiring> {
+    let GrantKind::Interrupt { line, is_level, is_active_low } = kind else { return None };
+    let trigger = if is_level { Trigger::Level } else { Trigger::Edge };
+    Some(Wiring { line, trigger, is_active_low })
+}
+
+/// Whether every interrupt line of the manifest can be given: not one of the kernel's, and wired in one way. Nothing is
+/// given yet.
+fn check_lines(manifest: &Manifest<'_>) -> Result<(), Refusal> {
+    let mut seen: Vec<Wiring> = Vec::new();
+    for process in manifest.processes()? {
+        let process = process?;
+        for grant in process.grants() {
+            let grant = grant?;
+            let Some(wiring) = wiring_of(grant.kind) else { continue };
+            let refuse = |why| Refusal::Line(Name::new(process.name), Name::new(grant.name), why);
+            match seen.iter().find(|one| one.line == wiring.line) {
+                Some(one) if *one != wiring => return Err(refuse(BadLine::WiredTwice)),
+                Some(_) => {}
+                None => {
+                    lines::try_line(wiring).map_err(|why| refuse(BadLine::NotDelegated(why)))?;
+                    try_push(&mut seen, wiring)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a line of the manifest is not given.
+pub(crate) enum BadLine {
+    NotDelegated(NotDelegated),
+    WiredTwice,
+}
+
 /// Why a process cannot be started.
 pub(crate) enum Refusal {
     Manifest(core_manifest::Error),
     OutOfMemory,
     Entry(Name, EntryError),
     Thread(Name, SpawnError),
+    Line(Name, Name, BadLine),
 }
 
 impl fmt::Display for Refusal {
@@ -82,6 +128,15 @@ impl fmt::Display for Refusal {
             Self::Entry(name, error) => {
                 write!(f, "process {}: ", name.as_str())?;
                 describe_entry(f, error)
+            }
+            Self::Line(process, grant, why) => {
+                write!(f, "process {}: its grant {}: ", process.as_str(), grant.as_str())?;
+                match why {
+                    BadLine::NotDelegated(why) => why.fmt(f),
+                    BadLine::WiredTwice => {
+                        f.write_str("another grant of the manifest wires this line in another way")
+                    }
+                }
             }
             Self::Thread(name, error) => {
                 let (_, why) = Refused::from(*error).exception();
@@ -143,6 +198,7 @@ pub(crate) fn start_all(machine: &'static Machine, bytes: &'static [u8]) -> Resu
     MACHINE.call_once(|| machine);
     let is_module = |name: &str| machine.module(name).is_some();
     let manifest = Manifest::check(bytes, is_module)?;
+    check_lines(&manifest)?;
     let only_marked = manifest.has_boot_marks()?;
     // The check of the whole manifest does not count: there is no thread yet that it could keep from running.
     section::begin();

@@ -17,6 +17,7 @@ use kernel_arch::time;
 use kernel_mm::OutOfMemory;
 use kernel_mm::fallible::{try_collect, try_leak};
 use kernel_mm::room;
+use kernel_ops::lines::Lines;
 use kernel_ops::machine::{CpuPart, Tables};
 use kernel_ops::outlets::Outputs;
 use kernel_ops::trace_owner::TraceOwner;
@@ -95,6 +96,7 @@ pub fn create(now_ns: u64, options: &Options, park_secret: [u64; 2]) -> Result<(
         park: ParkTable::new(waiters, park_secret),
         has_fast_path: options.fast_path,
         outputs: Outputs::new(MAX_PROCESSES as usize)?,
+        lines: Lines::new(),
         trace: TraceOwner::new(),
     };
     if !RECORDS.set_rooms(threads, processes, objects) || !CPUS.set(cpus) {

@@ -7,7 +7,7 @@
 use crate::kernel::{Cpu, Here, Kernel, KernelObject, Process, Thread};
 use crate::object::console;
 use crate::system::{self, RECORDS};
-use crate::{loader, section, shutdown};
+use crate::{lines, loader, section, shutdown};
 use abi_types::{InterfaceTag, RingBlock};
 use alloc::boxed::Box;
 use core::convert::Infallible;
@@ -20,7 +20,7 @@ use core_thread::ThreadKey;
 use kernel_arch::context::{self, Context, KernelStart, UserStart};
 use kernel_arch::cpu::{self, PerCpu};
 use kernel_arch::trap::{IPI_VECTOR, TrapFrame};
-use kernel_arch::{apic, log, time};
+use kernel_arch::{apic, irq, log, time};
 use kernel_dispatch::trace::point;
 use kernel_dispatch::{self as dispatch, After, IdlePath, Machine, Saw, WayOut, preemption_point};
 use kernel_mm::OutOfMemory;
@@ -30,11 +30,12 @@ use kernel_mm::space::{AddressSpace, Pinned, PinnedRing, SpaceError, StillInUse}
 use kernel_mm::stack::{self, KernelStack};
 use kernel_mm::thread::UserContext;
 use kernel_ops::capability::ProcessKey;
+use kernel_ops::lines::Wiring;
 use kernel_ops::machine::{NotMapped, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::shared::MemoryFacet;
-use kernel_ops::{deadlines, enter, expire};
+use kernel_ops::{deadlines, enter, expire, interrupt};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Records, drain, end, handle, join};
 use schema::trace_capnp::TraceEvent;
@@ -309,6 +310,16 @@ pub(crate) fn interrupt(frame: &TrapFrame) {
     attend(frame);
 }
 
+/// A line of a program's has interrupted.
+pub(crate) fn line_raised(place: u32) {
+    // What comes of it belongs to a section of its own.
+    section::begin();
+    if system::is_up() {
+        interrupt::raised(Kernel, place);
+    }
+    section::end("an interrupt of a program's line");
+}
+
 /// Somebody asked for this CPU's attention: another CPU, or a driver in a device's interrupt.
 pub(crate) fn attend(frame: &TrapFrame) {
     section::begin();
@@ -356,6 +367,22 @@ impl kernel_ops::Machine for Kernel {
         try_zeroed_words(count)
     }
 
+    fn take_line(self, place: u32, wiring: Wiring) -> bool {
+        irq::delegate(lines::wiring_of(wiring), place).is_ok()
+    }
+
+    fn give_line_back(self, line: u32) {
+        irq::take_back(irq::Line(line));
+    }
+
+    fn set_line_open(self, line: u32, is_open: bool) {
+        irq::set_open(irq::Line(line), is_open);
+    }
+
+    fn acknowledge_line(self, line: u32) {
+        irq::acknowledge(irq::Line(line));
+    }
+
     fn claim(self, party: Party, target: Target) -> bool {
         match target {
             Target::Join { thread } => join::give_up(self, ThreadKey::from_bits(thread), party),
@@ -366,6 +393,7 @@ impl kernel_ops::Machine for Kernel {
             | Target::Sleep
             | Target::Park { .. }
             | Target::Write
+            | Target::Interrupt { .. }
             | Target::Memory => system::defect("an operation of the rings waits for an object"),
         }
     }

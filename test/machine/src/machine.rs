@@ -4,11 +4,12 @@ use crate::objects::{self, HostObject};
 use crate::shared::HostShared;
 use crate::space::HostSpace;
 use crate::user::User;
-use crate::world::{Body, Process as NewRun, World};
+use crate::world::{Body, Process as NewRun, Routed, World};
 use abi_ring_testing::PlainMemory;
 use abi_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use abi_types::{InterfaceTag, RingBlock};
 use core_fallible::OutOfMemory;
+use core_interrupt::Trigger;
 use core_ledger::Ledger;
 use core_manifest::GrantKind;
 use core_sched::{Charge, CpuId, CpuSet, Error};
@@ -16,11 +17,12 @@ use core_sched_policy::AnyPolicy;
 use core_thread::ThreadKey;
 use kernel_dispatch::{self as dispatch, After, Cpu, Here, Machine, Saw, WayOut};
 use kernel_ops::capability::ProcessKey;
+use kernel_ops::lines::Wiring;
 use kernel_ops::machine::{CpuPart, Defect, NotMapped, ProcessPart, Tables};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::party::Party;
 use kernel_ops::shared::MemoryFacet;
-use kernel_ops::{deadlines, enter, expire};
+use kernel_ops::{deadlines, enter, expire, interrupt};
 use kernel_process::machine::{BadStart, Place, Start, Worker};
 use kernel_process::{Process, Records, Thread, drain, end, handle, join};
 use smp_ipi::{IdleSet, Requests};
@@ -122,6 +124,40 @@ impl Host {
     /// Makes more processes, which begin to run; their records.
     pub fn begin(self, processes: Vec<NewRun>) -> Vec<&'static Process<Self>> {
         self.0.begin(self, processes)
+    }
+
+    /// A device raises its line; whether anybody heard it.
+    pub fn raise(self, line: u32) -> bool {
+        let place = {
+            let mut controller = self.0.controller.lock().unwrap();
+            let Some(routed) = controller.iter_mut().find(|routed| routed.line == line) else {
+                return false;
+            };
+            if !routed.is_open || routed.is_unanswered {
+                return false;
+            }
+            routed.is_unanswered = routed.is_level;
+            routed.place
+        };
+        interrupt::raised(self, place);
+        true
+    }
+
+    /// Lines that are routed, and whether each is open.
+    pub fn routed(self) -> Vec<(u32, bool)> {
+        let controller = self.0.controller.lock().unwrap();
+        controller.iter().map(|routed| (routed.line, routed.is_open)).collect()
+    }
+
+    /// Lets time pass.
+    pub fn pass(self, ns: u64) {
+        self.0.clock.fetch_add(ns, SeqCst);
+    }
+
+    fn change_line(self, line: u32, change: impl FnOnce(&mut Routed)) {
+        let mut controller = self.0.controller.lock().unwrap();
+        let routed = controller.iter_mut().find(|routed| routed.line == line);
+        change(routed.expect("a line that was routed"));
     }
 
     /// Whether the reaper has something to do.
@@ -363,6 +399,38 @@ impl kernel_ops::Machine for Host {
             Target::End { process } => handle::give_up(self, process, party),
             _ => panic!("nothing waits for {target:?} here"),
         }
+    }
+
+    fn take_line(self, place: u32, wiring: Wiring) -> bool {
+        let Wiring { line, trigger, .. } = wiring;
+        let is_level = trigger == Trigger::Level;
+        let routed = Routed { line, place, is_level, is_open: false, is_unanswered: false };
+        let mut controller = self.0.controller.lock().unwrap();
+        assert!(controller.iter().all(|other| other.line != line), "a line is routed twice");
+        // Those below are the kernel's.
+        let is_given = line > 4;
+        if is_given {
+            controller.push(routed);
+        }
+        is_given
+    }
+
+    fn give_line_back(self, line: u32) {
+        self.0.controller.lock().unwrap().retain(|routed| routed.line != line);
+    }
+
+    fn set_line_open(self, line: u32, is_open: bool) {
+        self.change_line(line, |routed| {
+            assert_ne!(routed.is_open, is_open, "the controller is told what it knows");
+            routed.is_open = is_open;
+        });
+    }
+
+    fn acknowledge_line(self, line: u32) {
+        self.change_line(line, |routed| {
+            assert!(routed.is_unanswered, "nothing to be answered");
+            routed.is_unanswered = false;
+        });
     }
 
     fn linger(self) {

@@ -11,7 +11,7 @@ use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::{Calling, Objects};
 use kernel_ops::output::Sent;
 use kernel_ops::shared::MemoryFacet;
-use kernel_ops::trace;
+use kernel_ops::{interrupt, trace};
 use kernel_process::{Machine, Thread, end, handle, join, shared};
 use schema_wire::Served;
 
@@ -22,6 +22,8 @@ pub enum HostObject {
     Timer,
     /// The console, which nobody types at.
     Console,
+    /// The interrupt line at that place.
+    Interrupt(u32),
     /// What each CPU did.
     Trace,
     /// Threads of the process.
@@ -56,6 +58,7 @@ impl HostObject {
         match self {
             Self::Timer => schema::timer::INTERFACE_TAG,
             Self::Console => schema::console::INTERFACE_TAG,
+            Self::Interrupt(_) => schema::interrupt::INTERFACE_TAG,
             Self::Trace => schema::trace::INTERFACE_TAG,
             Self::ThreadSpawner => schema::thread_spawner::INTERFACE_TAG,
             Self::ThreadControl => schema::thread_control::INTERFACE_TAG,
@@ -131,6 +134,11 @@ pub fn serve_call<M: Machine<Other = HostObject>>(
             let mut host = Line(calling);
             let mut server = served::console::Console::new(&mut host);
             schema::console::dispatch(&mut server, method, params, results)
+        }
+        Object::Other(HostObject::Interrupt(place)) => {
+            let mut host = served::interrupt::OfLine { calling, place };
+            let mut server = served::interrupt::Interrupt(&mut host);
+            schema::interrupt::dispatch(&mut server, method, params, results)
         }
         Object::Other(HostObject::Trace) => {
             let mut server = served::trace::Trace::new(calling);
@@ -209,6 +217,7 @@ pub fn released<M: Machine<Other = HostObject>>(
     object: HostObject,
 ) {
     match object {
+        HostObject::Interrupt(place) => interrupt::released(m, place),
         HostObject::Trace => trace::end(m, process.key()),
         HostObject::ThreadHandle(thread) => join::handle_released(m, thread),
         HostObject::ProcessHandle(process) | HostObject::UserSession(process) => {
@@ -226,6 +235,7 @@ pub fn retained<M: Machine<Other = HostObject>>(m: M, object: HostObject) -> boo
             handle::retained(m, process)
         }
         HostObject::MemoryObject(facet) => shared::retained(m, facet),
+        HostObject::Interrupt(place) => interrupt::retained(m, place),
         _ => true,
     }
 }

@@ -19,6 +19,8 @@ use core_sched::CpuId;
 use core_sched_policy::{PolicyKind, Weight};
 use kernel_dispatch::{self as dispatch, Cpu};
 use kernel_ops::capability::{FacetOf, Object};
+use kernel_ops::interrupt;
+use kernel_ops::lines::{Lines, Wiring};
 use kernel_ops::machine::{Defect, Tables};
 use kernel_ops::outlets::Outputs;
 use kernel_ops::trace_owner::TraceOwner;
@@ -90,6 +92,8 @@ pub enum Grant {
     Object(HostObject),
     /// The right to park.
     ParkSpace,
+    /// An interrupt line.
+    Line(Wiring),
     /// The receiving side of a new endpoint.
     Endpoint,
     /// A session of its own.
@@ -164,6 +168,16 @@ pub(crate) struct Paper {
     pub(crate) looks: u32,
 }
 
+/// A line of the interrupt controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Routed {
+    pub(crate) line: u32,
+    pub(crate) place: u32,
+    pub(crate) is_level: bool,
+    pub(crate) is_open: bool,
+    pub(crate) is_unanswered: bool,
+}
+
 /// The machine.
 pub struct World {
     pub(crate) cpus: Vec<Cpu<Host>>,
@@ -172,6 +186,8 @@ pub struct World {
     pub(crate) tables: Tables,
     /// What is recorded.
     pub(crate) trace: Control,
+    /// The interrupt controller: lines that are routed.
+    pub(crate) controller: Mutex<Vec<Routed>>,
     pub(crate) clock: AtomicU64,
     pub(crate) flushes: Flushes,
     pub(crate) console: Mutex<Paper>,
@@ -257,9 +273,11 @@ impl World {
                 park: ParkTable::new(room(threads), [17, 42]),
                 has_fast_path: config.fast_path,
                 outputs: Outputs::new(config.processes as usize).unwrap(),
+                lines: Lines::new(),
                 trace: TraceOwner::new(),
             },
             trace: Control::new(),
+            controller: Mutex::default(),
             clock: AtomicU64::new(1),
             flushes: Flushes::new(config.cpus, config.out_of_memory_at),
             console: Mutex::new(Paper { room: config.console_room, ..Paper::default() }),
@@ -358,6 +376,11 @@ impl World {
                 };
                 let cap = match *grant {
                     Grant::Object(object) => Cap::new(Object::Other(object), object.interface()),
+                    Grant::Line(wiring) => {
+                        let place = interrupt::grant(m, wiring).expect("a line");
+                        let line = HostObject::Interrupt(place);
+                        Cap::new(Object::Other(line), line.interface())
+                    }
                     Grant::ParkSpace => {
                         Cap::new(Object::ParkSpace, schema::park_space::INTERFACE_TAG)
                     }

@@ -8,6 +8,7 @@ use abi_sync::Room;
 use core_sched::{Charge, CpuId, CpuSet, Entity, Error};
 use core_sched_policy::Policy;
 use kernel_dispatch::{self as dispatch, After, Defect, Here, Machine, Saw};
+use kernel_ops::lines::Lines;
 use kernel_ops::machine::{CpuPart, Tables};
 use kernel_ops::outlets::Outputs;
 use kernel_ops::trace_owner::TraceOwner;
@@ -74,6 +75,7 @@ impl<P: Policy + 'static> Sim<P> {
                 park: ParkTable::new(places(room), [config.seed, 1]),
                 has_fast_path: true,
                 outputs: Outputs::new(room + ENDING_PROCESSES).expect("memory for outputs"),
+                lines: Lines::new(),
                 trace: TraceOwner::new(),
             },
             world: RefCell::new(World::new(&config, room)),

@@ -4,9 +4,9 @@ use abi_types::InterfaceTag;
 use core_sched_policy::Weight;
 use schema::manifest_capnp::grant;
 use schema::{
-    console, endpoint, entropy, frame_allocator, park_space, process_directory, process_spawner,
-    scheduler_control, scheduling_policy, system_info, thread_control, thread_spawner, timer, trace,
-    user_session, virtual_memory,
+    console, endpoint, entropy, frame_allocator, interrupt, park_space, process_directory,
+    process_spawner, scheduler_control, scheduling_policy, system_info, thread_control, thread_spawner,
+    timer, trace, user_session, virtual_memory,
 };
 
 use crate::{Error, Name};
@@ -56,6 +56,15 @@ pub enum GrantKind<'m> {
     Entropy,
     /// A session of its own.
     UserSession,
+    /// An interrupt line.
+    Interrupt {
+        /// Its number.
+        line: u32,
+        /// Whether it interrupts by level.
+        is_level: bool,
+        /// Whether its active state is low.
+        is_active_low: bool,
+    },
     /// The port whose bytes a test harness reads.
     Records,
     /// The receiving side of an endpoint.
@@ -94,6 +103,7 @@ impl GrantKind<'_> {
             Self::ProcessDirectory => process_directory::INTERFACE_ID,
             Self::Entropy => entropy::INTERFACE_ID,
             Self::UserSession => user_session::INTERFACE_ID,
+            Self::Interrupt { .. } => interrupt::INTERFACE_ID,
             Self::Endpoint { .. } => endpoint::INTERFACE_ID,
             Self::Client { .. } => return None,
         })
@@ -143,6 +153,11 @@ pub(crate) fn read<'m>(
         grant::ProcessDirectory(()) => GrantKind::ProcessDirectory,
         grant::Entropy(()) => GrantKind::Entropy,
         grant::UserSession(()) => GrantKind::UserSession,
+        grant::Interrupt(of) => GrantKind::Interrupt {
+            line: of.get_line(),
+            is_level: of.get_is_level(),
+            is_active_low: of.get_is_active_low(),
+        },
         grant::Endpoint(of) => {
             let (endpoint, interface_id) =
                 (named(of.get_name()?.to_str()?)?, of.get_interface_id());

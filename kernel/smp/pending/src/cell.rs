@@ -43,6 +43,11 @@ pub enum Target {
         /// The key.
         process: u64,
     },
+    /// An interrupt of a line: its place.
+    Interrupt {
+        /// The place.
+        place: u32,
+    },
 }
 
 /// What the timer beside a cell is for.
@@ -55,6 +60,8 @@ pub enum Limit {
     Call = 2,
     /// The time limit of a park.
     Park = 3,
+    /// When a line that is waited for may be heard again.
+    Line = 4,
 }
 
 /// What bounds an operation in time.
@@ -122,11 +129,13 @@ const READ: u64 = 5;
 const WRITE: u64 = 6;
 const MEMORY: u64 = 7;
 const END: u64 = 8;
+const INTERRUPT: u64 = 9;
 const KIND_SHIFT: u32 = 24;
 
 const SLEEP_LIMIT: u64 = Limit::Sleep as u64;
 const CALL_LIMIT: u64 = Limit::Call as u64;
 const PARK_LIMIT: u64 = Limit::Park as u64;
+const LINE_LIMIT: u64 = Limit::Line as u64;
 const LIMIT_MASK: u64 = 0xff;
 const ARMING_SHIFT: u32 = 32;
 
@@ -232,6 +241,7 @@ impl Cell {
             SLEEP_LIMIT => Limit::Sleep,
             CALL_LIMIT => Limit::Call,
             PARK_LIMIT => Limit::Park,
+            LINE_LIMIT => Limit::Line,
             _ => return None,
         };
         Some(Bound { limit, arming: (word >> ARMING_SHIFT) as u32 })
@@ -279,6 +289,7 @@ impl Cell {
             Target::Memory => (MEMORY << KIND_SHIFT, 0),
             Target::Write => (WRITE << KIND_SHIFT, 0),
             Target::End { process } => (END << KIND_SHIFT, process),
+            Target::Interrupt { place } => (INTERRUPT << KIND_SHIFT, u64::from(place)),
         };
         self.target.store(word, Relaxed);
         self.key.store(key, Relaxed);
@@ -298,6 +309,7 @@ impl Cell {
             READ => Target::Read,
             WRITE => Target::Write,
             END => Target::End { process: key },
+            INTERRUPT => Target::Interrupt { place: key as u32 },
             _ => Target::Memory,
         }
     }

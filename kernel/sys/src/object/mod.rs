@@ -15,7 +15,7 @@ use abi_types::Status;
 use kernel_object as served;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::Objects;
-use kernel_ops::trace;
+use kernel_ops::{interrupt, trace};
 use kernel_process::{end, handle, join, shared};
 use schema_wire::Served;
 
@@ -46,6 +46,7 @@ impl Objects for Kernel {
                 schema::console::INTERFACE.is_transferable
             }
             KernelObject::Timer => schema::timer::INTERFACE.is_transferable,
+            KernelObject::Interrupt(_) => schema::interrupt::INTERFACE.is_transferable,
             KernelObject::Trace => schema::trace::INTERFACE.is_transferable,
             KernelObject::SystemInfo => schema::system_info::INTERFACE.is_transferable,
             KernelObject::ThreadSpawner => schema::thread_spawner::INTERFACE.is_transferable,
@@ -72,12 +73,14 @@ impl Objects for Kernel {
                 handle::retained(self, process)
             }
             KernelObject::MemoryObject(facet) => shared::retained(self, facet),
+            KernelObject::Interrupt(place) => interrupt::retained(self, place),
             _ => true,
         }
     }
 
     fn released(self, process: &'static ProcessPart<Self>, object: KernelObject) {
         match object {
+            KernelObject::Interrupt(place) => interrupt::released(self, place),
             KernelObject::Trace => trace::end(self, process.key()),
             KernelObject::ThreadHandle(thread) => join::handle_released(self, thread),
             KernelObject::ProcessHandle(process) | KernelObject::UserSession(process) => {
@@ -113,6 +116,11 @@ fn serve(
         }
         KernelObject::Timer => {
             schema::timer::dispatch(&mut served::timer::Timer(calling), method, params, results)
+        }
+        KernelObject::Interrupt(place) => {
+            let mut host = served::interrupt::OfLine { calling, place };
+            let mut server = served::interrupt::Interrupt(&mut host);
+            schema::interrupt::dispatch(&mut server, method, params, results)
         }
         KernelObject::Trace => {
             let mut server = served::trace::Trace::new(calling);

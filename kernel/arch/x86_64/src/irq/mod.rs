@@ -3,14 +3,15 @@
 //! Which line is whose, on which vector, and what a controller is told is decided in `core_irq`; this module
 //! writes it to the I/O APICs or the 8259s, and serves the lines of drivers that are part of the machine
 //! layer. All lines go to the boot CPU. A driver that has something for the rest of the kernel says so, and the
-//! function given to [`on_attention`] is called, as the last thing of the interrupt: it may switch.
+//! function given to [`on_attention`] is called, as the last thing of the interrupt: it may switch. Other lines are
+//! delegated ([`delegate`]): who has them is told within the interrupt ([`on_delegated`]).
 //!
 //! Decided in ADR 217.
 
 mod io_apic;
 mod pic;
 
-pub use core_irq::{Line, Override, RouteError, isa};
+pub use core_irq::{Line, Override, Polarity, RouteError, Trigger, Wiring, isa};
 pub use io_apic::IoApic;
 
 use crate::trap::TrapFrame;
@@ -86,6 +87,7 @@ const MAX_OVERRIDES: usize = 16;
 
 static STATE: TicketLock<Option<State>> = TicketLock::with_class(LockClass::Lines, None);
 static ATTENTION: Once<fn(&TrapFrame)> = Once::new();
+static DELEGATES: Once<fn(u32)> = Once::new();
 
 /// Takes the controllers over, with every line masked: the I/O APICs if there are any and the CPUs have
 /// local APICs they can reach, else the 8259s. On the boot CPU, after its local APIC.
@@ -127,6 +129,75 @@ pub fn init(
 /// the rest of the kernel. Once.
 pub fn on_attention(attend: fn(&TrapFrame)) {
     ATTENTION.call_once(|| attend);
+}
+
+/// Names what is called in an interrupt of a line that was delegated, with the number it was delegated under. Once.
+pub fn on_delegated(serve: fn(u32)) {
+    DELEGATES.call_once(|| serve);
+}
+
+/// Legacy interrupts that stay the kernel's, whether it uses them now or not: those of its timer, keyboard and serial
+/// ports, and the one by which the second 8259 is connected.
+const KEPT: [u8; 5] = [0, 1, 2, 3, 4];
+
+/// Why a line cannot be delegated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotDelegated {
+    /// It is one of the kernel's own.
+    Kept,
+    /// The controllers cannot.
+    Route(RouteError),
+}
+
+impl fmt::Display for NotDelegated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotDelegated::Kept => f.write_str(
+                "the kernel keeps the lines of its timer, its keyboard and its serial ports",
+            ),
+            NotDelegated::Route(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Delegates a line, masked: its interrupts are told under that number.
+pub fn delegate(wiring: Wiring, number: u32) -> Result<(), NotDelegated> {
+    let mut state = STATE.lock();
+    let state = state.as_mut().ok_or(NotDelegated::Route(RouteError::NoSuchLine))?;
+    let overrides = state.overrides.iter().flatten().copied();
+    let kept = |irq| isa(irq, overrides.clone()).map(|of| of.line) == Some(wiring.line);
+    if KEPT.into_iter().any(kept) {
+        return Err(NotDelegated::Kept);
+    }
+    let owner = Owner::Delegate(number);
+    let given = state.router.give(wiring, owner, None, state.destination);
+    let write = given.map_err(NotDelegated::Route)?;
+    state.carry_out(write);
+    Ok(())
+}
+
+/// Changes a line that was delegated, as `change` says.
+fn change(change: impl FnOnce(&mut Router) -> Option<Write>) {
+    if let Some(state) = STATE.lock().as_mut()
+        && let Some(write) = change(&mut state.router)
+    {
+        state.carry_out(write);
+    }
+}
+
+/// Takes a line back that was delegated: it is masked.
+pub fn take_back(line: Line) {
+    change(|router| router.take_back(line));
+}
+
+/// Masks a line that was delegated, or unmasks it.
+pub fn set_open(line: Line, is_open: bool) {
+    change(|router| router.set_open(line, is_open));
+}
+
+/// The last interrupt of a line by level is served.
+pub fn acknowledge(line: Line) {
+    change(|router| router.acknowledge(line));
 }
 
 impl State {
@@ -189,6 +260,14 @@ pub(crate) fn take(frame: &TrapFrame) {
         apic::end_of_interrupt();
         return hooks::interrupt(frame);
     };
+    if let Some((_, Owner::Delegate(number))) = owner {
+        // Before the interrupt ends: a line that interrupts too often is masked by then.
+        if let Some(serve) = DELEGATES.get() {
+            serve(number);
+        }
+        finish(end);
+        return attend(frame);
+    }
     let driver = match owner {
         Some((_, Owner::Driver(number))) => Driver::from_number(number),
         _ => None,

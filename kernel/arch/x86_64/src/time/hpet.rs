@@ -8,6 +8,17 @@ const CONFIGURATION: usize = 0x10;
 const COUNTER: usize = 0xf0;
 const ENABLE: u64 = 1;
 const LEGACY_ROUTE: u64 = 2;
+/// A comparator's configuration and value (2.3.8, 2.3.9).
+const COMPARATORS: usize = 0x100;
+const COMPARATOR_BYTES: usize = 0x20;
+const VALUE: usize = 8;
+const BY_LEVEL: u32 = 1 << 1;
+const INTERRUPTS: u32 = 1 << 2;
+const PERIODIC: u32 = 1 << 3;
+const CAN_BE_PERIODIC: u32 = 1 << 4;
+const SETS_VALUE: u32 = 1 << 6;
+const NARROW: u32 = 1 << 8;
+const ROUTE: u32 = 9;
 /// A tick's length is at most 100 ns (2.3.4), given in femtoseconds.
 const MAX_PERIOD_FS: u64 = 100_000_000;
 const FS_PER_S: u64 = 1_000_000_000_000_000;
@@ -64,6 +75,26 @@ impl Hpet {
     /// How wide its counter is: a narrow one wraps after minutes.
     pub const fn bits(&self) -> u32 {
         if self.is_wide { 64 } else { 32 }
+    }
+
+    /// Lets a comparator interrupt on a line every so many ticks, from now on: for a kernel that has its tests' devices
+    /// interrupt. `false` if it cannot. Nobody clears its status, so a line by level stays active.
+    pub fn interrupt_every(&self, comparator: usize, line: u8, is_level: bool, ticks: u32) -> bool {
+        let count = (self.registers.read_u32(CAPABILITIES) >> 8 & 0x1f) as usize + 1;
+        let at = COMPARATORS + COMPARATOR_BYTES * comparator;
+        let can_be_periodic = self.registers.read_u32(at) & CAN_BE_PERIODIC != 0;
+        let has_line = self.registers.read_u32(at + 4) >> line & 1 == 1;
+        if comparator >= count || !can_be_periodic || !has_line {
+            return false;
+        }
+        let level = if is_level { BY_LEVEL } else { 0 };
+        let how = INTERRUPTS | PERIODIC | SETS_VALUE | NARROW | level | u32::from(line) << ROUTE;
+        self.registers.write_u32(at, how);
+        // The first value, then the period.
+        let now = self.registers.read_u32(COUNTER);
+        self.registers.write_u32(at + VALUE, now.wrapping_add(ticks));
+        self.registers.write_u32(at + VALUE, ticks);
+        true
     }
 
     /// Ticks per second.

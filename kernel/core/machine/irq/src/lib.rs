@@ -9,8 +9,8 @@
 //! - a line has one owner, a vector one line; a line is masked until it is opened;
 //! - a driver's line is open while its driver is served, which is right for devices that the driver makes
 //!   quiet before the interrupt ends;
-//! - a delegate's line is masked before the interrupt ends and stays so until it is acknowledged: a device
-//!   that is served elsewhere, later, interrupts once;
+//! - a delegate's line by level is masked before the interrupt ends and stays so until it is acknowledged: a device
+//!   that is served elsewhere, later, interrupts once. One by edge interrupts as often as its device does;
 //! - a vector that is nobody's, and an interrupt the 8259 takes back, end without an owner.
 //!
 //! Decided in ADR 217.

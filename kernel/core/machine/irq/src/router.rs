@@ -258,9 +258,10 @@ impl Router {
             return Taken { owner: None, mask: None, end };
         };
         let (line, owner) = (route.wiring.line, route.owner);
-        let is_delegated = matches!(owner, Owner::Delegate(_));
-        route.is_unanswered |= is_delegated;
-        let mask = if is_delegated { self.write(line) } else { None };
+        let waits_for_answer =
+            matches!(owner, Owner::Delegate(_)) && route.wiring.trigger == Trigger::Level;
+        route.is_unanswered |= waits_for_answer;
+        let mask = if waits_for_answer { self.write(line) } else { None };
         Taken { owner: Some((line, owner)), mask, end }
     }
 
