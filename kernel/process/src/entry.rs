@@ -9,7 +9,6 @@ use crate::child::{
     ChildError, HandlePlace, NO_ENTRY, entry, hold_lender, lend_record, load, take_back,
 };
 use crate::entries::STARTING;
-use crate::handle;
 use crate::load::{LoadError, map_capset, map_start_page};
 use crate::machine::{Machine, process_of};
 use crate::process::{NewProcess, Process};

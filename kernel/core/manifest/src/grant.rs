@@ -5,8 +5,8 @@ use core_sched_policy::Weight;
 use schema::manifest_capnp::grant;
 use schema::{
     console, endpoint, entropy, frame_allocator, interrupt, park_space, process_directory,
-    process_spawner, scheduler_control, scheduling_policy, system_info, thread_control, thread_spawner,
-    timer, trace, user_session, virtual_memory,
+    process_spawner, scheduler_control, scheduling_policy, system_info, thread_control,
+    thread_spawner, timer, trace, user_session, virtual_memory,
 };
 
 use crate::{Error, Name};
