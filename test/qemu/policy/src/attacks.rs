@@ -35,7 +35,7 @@ fn flip(child: &Child) -> i64 {
         let weight = match pattern {
             0 => 1 + (round * 7) as u16 % 64,
             1 => {
-                if round % 2 == 0 {
+                if round.is_multiple_of(2) {
                     64
                 } else {
                     1
@@ -67,7 +67,7 @@ fn flip(child: &Child) -> i64 {
 fn bank(child: &Child) -> i64 {
     let pattern = PATTERN.load(Ordering::Relaxed);
     let Ok(before) = own(child).snapshot() else { return 1 };
-    let (waits, runs) = if pattern % 2 == 0 { (64, 1) } else { (1, 64) };
+    let (waits, runs) = if pattern.is_multiple_of(2) { (64, 1) } else { (1, 64) };
     let class = |of: u64| if of == 0 { LatencyClass::Batch } else { LatencyClass::Interactive };
     while goes_on() {
         let mut policy = equal(child);
@@ -140,7 +140,8 @@ pub fn held_down(t: &mut Test<'_>) -> Outcome {
         let mut scheduler = t.env.scheduler();
         let weight = 1 + (rounds % 2) as u16;
         require_ok!(t, scheduler.set_weight(name, weight));
-        let class = if rounds % 2 == 0 { LatencyClass::Batch } else { LatencyClass::Normal };
+        let class =
+            if rounds.is_multiple_of(2) { LatencyClass::Batch } else { LatencyClass::Normal };
         require_ok!(t, scheduler.set_latency_class(name, class));
         (0..200).for_each(|_| compute());
         rounds += 1;
