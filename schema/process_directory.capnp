@@ -64,6 +64,9 @@ enum WaitsFor @0xf5e8827a05586d24 {
   processEnd @10;
   several @11;
   # Of more than one of these kinds; the counts say which.
+
+  interrupt @12;
+  # An interrupt of a line.
 }
 
 enum CapabilityKind @0xb0b53a9fc3901510 {
@@ -141,6 +144,9 @@ struct ThreadEntry @0x9172f9ba58f54d59 {
 
   voluntaryBlocks @20 :UInt64;
   preemptions @21 :UInt64;
+
+  interrupts @22 :UInt16;
+  # Waits for interrupts among its pending operations.
 }
 
 struct CapabilityEntry @0xdcafa0047cb0fbe5 {

@@ -158,6 +158,8 @@ pub struct PendingKinds {
     pub memory_changes: u16,
     /// Ends of processes.
     pub process_ends: u16,
+    /// Interrupts of a line.
+    pub interrupts: u16,
 }
 
 impl PendingKinds {
@@ -172,6 +174,7 @@ impl PendingKinds {
             Target::Write => &mut self.outputs,
             Target::Memory => &mut self.memory_changes,
             Target::End { .. } => &mut self.process_ends,
+            Target::Interrupt { .. } => &mut self.interrupts,
         };
         *kind = kind.saturating_add(1);
     }

@@ -78,6 +78,7 @@ pub const NO_THREAD: ThreadEntry = ThreadEntry {
     runnable_accumulated_ns: 0,
     voluntary_blocks: 0,
     preemptions: 0,
+    interrupts: 0,
 };
 
 /// What a thread waits for that has these operations pending.
@@ -93,6 +94,7 @@ fn waits_for(pending: &PendingKinds) -> told::WaitsFor {
         (pending.outputs, WaitsFor::Output),
         (pending.memory_changes, WaitsFor::Memory),
         (pending.process_ends, WaitsFor::ProcessEnd),
+        (pending.interrupts, WaitsFor::Interrupt),
     ];
     let mut some = kinds.iter().filter(|(count, _)| *count != 0);
     match (some.next(), some.next()) {
@@ -139,6 +141,7 @@ pub fn thread_entry(seen: &SeenThread) -> ThreadEntry {
         runnable_accumulated_ns: account.runnable_accumulated_ns,
         voluntary_blocks: account.voluntary_blocks,
         preemptions: account.preemptions,
+        interrupts: pending.interrupts,
     }
 }
 

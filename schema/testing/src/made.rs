@@ -183,7 +183,7 @@ structs! {
     process_directory::ThreadEntry {
         tid, generation, state, killed, waits_for, calls, receives, sleeps, joins, parks, inputs,
         outputs, memory_changes, process_ends, weight, class, cpu, runtime_ns, virtual_runtime_ns,
-        runnable_accumulated_ns, voluntary_blocks, preemptions
+        runnable_accumulated_ns, voluntary_blocks, preemptions, interrupts
     }
     process_directory::CapabilityEntry<'a> {
         slot, generation, kind, interface_tag, interface_id, name
