@@ -188,6 +188,7 @@ PROOFS = {
         "//kernel/core/elf:core_elf_table",
         "//kernel/object:kernel_object_test",
         "//kernel/process:kernel_process_children",
+        "//kernel/process:kernel_process_images",
         "//test/qemu/spawn:spawn_1d_checked",
         "//test/qemu/spawn:spawn_1d_release",
         "//test/qemu/spawn:spawn_4r_checked",

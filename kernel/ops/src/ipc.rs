@@ -5,6 +5,7 @@
 //! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
 //! → `Service::reply_then_recv` → the caller's CQE.
 
+use crate::along;
 use crate::caller::{Caller, Finish, NOTHING, Refused};
 use crate::capability::{FacetOf, Object, ProcessKey};
 use crate::complete::{complete, complete_ended, operation_of, retarget, target_of};
@@ -60,7 +61,8 @@ pub fn call<M: Objects>(caller: Caller<'_, M>, credit: Credit, call: &abi_ring::
         Ok(Cap { object: Object::Facet(facet), badge, grant, .. }) => {
             call_endpoint(caller, credit, call, facet, badge, grant).into()
         }
-        Ok(cap) => object::call(caller, credit, call, &cap),
+        Ok(cap) if call.transfers() != 0 => along::call(caller, credit, call, &cap),
+        Ok(cap) => object::call(caller, credit, call, &cap, None),
     }
 }
 

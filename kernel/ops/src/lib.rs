@@ -27,6 +27,7 @@
 
 extern crate alloc;
 
+mod along;
 pub mod caller;
 pub mod cancel;
 pub mod capability;

@@ -6,7 +6,7 @@
 
 use crate::complete::{complete, complete_words, operation_of};
 use crate::machine::{Machine, ProcessPart, Record, Space};
-use crate::object::Calling;
+use crate::object::{Calling, Objects};
 use crate::outlets::{Bytes, OUTPUT_BYTES};
 use crate::paid::{NoMemory, pay_for};
 use crate::party::Party;
@@ -43,7 +43,7 @@ fn open<M: Machine>(m: M, process: &'static ProcessPart<M>) -> Result<(), NoMemo
 }
 
 /// Writes bytes of the calling process, at most [`core_output::WRITE_BYTES`].
-pub fn write<M: Machine>(calling: &mut Calling<'_, M>, bytes: &[u8]) -> Sent {
+pub fn write<M: Objects>(calling: &mut Calling<'_, M>, bytes: &[u8]) -> Sent {
     let m = calling.caller.m;
     let of = calling.caller.ring.shared.process;
     let process = of.slot();

@@ -58,7 +58,7 @@ impl List {
         Ok(list)
     }
 
-    fn lines(&self) -> &[Request] {
+    pub(crate) fn lines(&self) -> &[Request] {
         self.requests.get(..self.count).unwrap_or(&self.requests)
     }
 
@@ -86,7 +86,7 @@ fn process_of<M: Machine>(m: M, party: Party) -> Option<Home<M>> {
 }
 
 /// A process by name: its record may be another's later.
-struct Home<M: Machine> {
+pub(crate) struct Home<M: Machine> {
     process: &'static ProcessPart<M>,
     key: ProcessKey,
 }
@@ -106,6 +106,11 @@ impl<M: Machine> Home<M> {
         }
         caps.as_mut().map(f)
     }
+}
+
+/// The process of a thread that runs.
+pub(crate) fn home_of<M: Machine>(process: &'static ProcessPart<M>) -> Home<M> {
+    Home { process, key: process.key() }
 }
 
 /// Whether a capability may go to another table in this way.
@@ -129,7 +134,7 @@ const fn status_of(error: TransferError) -> Status {
 
 /// The sender's half that changes nothing: every line is good, and no facet is revoked. `retain` is shown the parcel
 /// under the table's lock.
-fn prepare<M: Objects>(
+pub(crate) fn prepare<M: Objects>(
     m: M,
     sender: &Home<M>,
     list: &List,
@@ -145,7 +150,10 @@ fn prepare<M: Objects>(
 }
 
 /// Whether no facet of a parcel is revoked.
-fn check_grants<M: Objects>(m: M, parcel: &Parcel<Object<M::Other>>) -> Result<(), Status> {
+pub(crate) fn check_grants<M: Objects>(
+    m: M,
+    parcel: &Parcel<Object<M::Other>>,
+) -> Result<(), Status> {
     for item in parcel.items() {
         if let Object::Facet(of) = item.cap.object {
             let service = service_of(m, of.process)?;
@@ -158,15 +166,17 @@ fn check_grants<M: Objects>(m: M, parcel: &Parcel<Object<M::Other>>) -> Result<(
 }
 
 /// Objects of the machine's that a parcel has copies of: each has one capability more while it is on its way.
-fn copies<M: Objects>(parcel: &Parcel<Object<M::Other>>) -> impl Iterator<Item = M::Other> {
+pub(crate) fn copies<M: Objects>(
+    parcel: &Parcel<Object<M::Other>>,
+) -> impl Iterator<Item = M::Other> {
     parcel.copies().filter_map(|item| match item.cap.object {
         Object::Other(object) => Some(object),
         _ => None,
     })
 }
 
-/// Reads the list that follows a payload of the caller's own, and says what it would be refused with.
-pub fn read_own<M: Objects>(
+/// Reads the list that follows a payload of the caller's own.
+pub(crate) fn fetch_own<M: Machine>(
     caller: Caller<'_, M>,
     payload: Payload,
     transfers: u16,
@@ -179,8 +189,17 @@ pub fn read_own<M: Objects>(
     let process = caller.ring.shared.process;
     fetch::<M>(whole, from as usize, into.as_mut_bytes(), &process.space, &caller.ring.kernel)
         .map_err(Fault::status)?;
-    let list = List::decode(into)?;
-    let home = Home { process, key: process.key() };
+    List::decode(into)
+}
+
+/// The same, and what it would be refused with.
+pub fn read_own<M: Objects>(
+    caller: Caller<'_, M>,
+    payload: Payload,
+    transfers: u16,
+) -> Result<List, Status> {
+    let list = fetch_own(caller, payload, transfers)?;
+    let home = home_of(caller.ring.shared.process);
     let parcel = prepare(caller.m, &home, &list, |_| {})?;
     check_grants(caller.m, &parcel)?;
     debug_assert!(parcel.count() as usize == list.count, "a parcel has every line of its list");
@@ -236,10 +255,7 @@ fn fetch_list<M: Machine>(message: &Message<'_, M>, transfers: u8) -> Result<Lis
 fn deliver_to<M: Objects>(message: &Message<'_, M>, list: &List, room: Room) -> Result<(), Fault> {
     let m = message.m;
     let sender = match &message.from {
-        Sender::Own(caller) => {
-            let process = caller.ring.shared.process;
-            Home { process, key: process.key() }
-        }
+        Sender::Own(caller) => home_of(caller.ring.shared.process),
         Sender::Waiting { from, .. } => {
             process_of(m, *from).ok_or(Fault::Source(Status::Cancelled))?
         }

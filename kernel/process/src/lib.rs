@@ -12,7 +12,7 @@
 //!   threads and processes, and the reaper. `drain.rs`: what processes wrote goes to the console.
 //!   `memory.rs`, `change.rs`: changes of an address space. `shared.rs`, `attach.rs`: memory objects.
 //! * `child.rs`: a program starts a program. `load.rs`: its memory is filled. `entry.rs`: a process of the manifest
-//!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then.
+//!   starts; `image.rs`: one in a memory object. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
@@ -27,6 +27,7 @@ pub mod entries;
 pub mod entry;
 mod growth;
 pub mod handle;
+pub mod image;
 pub mod join;
 pub mod load;
 pub mod machine;
