@@ -144,6 +144,7 @@ impl<H: Host> Server for ProcessHandle<'_, H> {
                 in_flight_call_limit: in_flight,
                 endpoint_queue_limit: queued,
                 kernel_bytes: line(Line::KernelBytes),
+                registered_buffers: line(Line::RegisteredBuffers),
             },
         })
     }

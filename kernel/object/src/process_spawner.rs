@@ -290,6 +290,7 @@ mod tests {
         in_flight_call_limit: 1,
         endpoint_queue_limit: 1,
         kernel_bytes: 65_536,
+        registered_buffers: 0,
     };
 
     /// A kernel with one module that starts everything it is asked to.

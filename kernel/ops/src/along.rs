@@ -4,6 +4,7 @@
 //! caller keeps its own, and may release it meanwhile. A method says how many it takes ([`Objects::takes`]); nothing is
 //! moved into the kernel.
 
+use crate::buffers::Uses;
 use crate::caller::{Caller, Finish};
 use crate::capability::Object;
 use crate::machine::ProcessPart;
@@ -71,9 +72,10 @@ pub fn call<M: Objects>(
     credit: Credit,
     call: &abi_ring::Call,
     cap: &Cap<Object<M::Other>>,
+    uses: Uses<M>,
 ) -> Finish {
     match Along::take(caller, cap.interface, call) {
-        Ok(along) => object::call(caller, credit, call, cap, Some(along.parcel)),
+        Ok(along) => object::call(caller, credit, call, cap, (uses, Some(along.parcel))),
         Err(status) => Finish::Plain(credit, status),
     }
 }

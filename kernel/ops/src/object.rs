@@ -3,6 +3,7 @@
 //! What a method answers is the machine's ([`Objects::serve_call`]). A call is decoded from a copy of the
 //! parameters and its results are made in a buffer of the kernel's; both are then moved like any message.
 
+use crate::buffers::{self, Uses};
 use crate::caller::{Caller, Finish};
 use crate::capability::{FacetOf, Object};
 use crate::complete::complete_ended;
@@ -190,17 +191,22 @@ enum Answer {
     Later,
 }
 
+/// What a call has beside its parameters: the buffers that it names, and the capabilities that it brought along.
+type With<M> = (Uses<M>, Option<Parcel<Object<<M as Machine>::Other>>>);
+
 /// A call on an object of the kernel's.
 pub fn call<M: Objects>(
     caller: Caller<'_, M>,
     credit: Credit,
     call: &abi_ring::Call,
     cap: &Cap<Object<M::Other>>,
-    brought: Option<Parcel<Object<M::Other>>>,
+    (uses, brought): With<M>,
 ) -> Finish {
     let mut calling =
         Calling { caller, credit: Some(credit), room: call.results(), ends_with: None, brought };
     let served = serve(&mut calling, call, cap);
+    // What the call names is let go of before it is answered, also by a thread that ends here.
+    drop(uses);
     if let Some(code) = calling.ends_with {
         caller.m.exit_thread(caller.thread, code);
     }
@@ -296,14 +302,12 @@ fn read_params<M: Machine>(
 ) -> Result<(), Status> {
     let length = payload.length() as usize;
     let bytes = into.as_mut_bytes().get_mut(..length).unwrap_or_default();
-    let space = &caller.ring.shared.process.space;
     for (number, part) in bytes.chunks_mut(MAX_COPY_BYTES).enumerate() {
         if number % PAGES_PER_PREEMPTION_POINT == PAGES_PER_PREEMPTION_POINT - 1 {
             preemption_point(caller.m);
         }
         let offset = number * MAX_COPY_BYTES;
-        message::fetch::<M>(payload, offset, part, space, &caller.ring.kernel)
-            .map_err(Fault::status)?;
+        message::fetch(caller, payload, offset, part).map_err(Fault::status)?;
     }
     Ok(())
 }
@@ -317,15 +321,24 @@ fn answer<M: Objects>(
     if let (Room::Inline, Buffer::Small(words)) = (calling.room, &*results) {
         return Ok(Answer::Words(outcome, *words));
     }
-    if let Room::Address { address, .. } = calling.room {
-        let bytes = results.words().as_bytes();
-        let said = bytes.get(..outcome.length as usize).unwrap_or_default();
-        if !said.is_empty() {
-            let space = &calling.caller.ring.shared.process.space;
-            space.copy_out(address, said).map_err(|_| Status::BadAddress)?;
+    let process = calling.caller.ring.shared.process;
+    let bytes = results.words().as_bytes();
+    let said = bytes.get(..outcome.length as usize).unwrap_or_default();
+    let written = match calling.room {
+        // What is answered inline is in a small buffer, above.
+        Room::Inline => return Ok(Answer::Outcome(outcome)),
+        Room::Address { address, .. } => {
+            said.is_empty() || process.space.copy_out(address, said).is_ok()
         }
-        outcome.flags |= CqeFlags::BY_ADDRESS;
+        Room::Registered { buffer, offset, .. } => {
+            let using = buffers::look(calling.caller.m, process, buffer);
+            using.and_then(|using| using.write(offset, said)).is_some()
+        }
+    };
+    if !written {
+        return Err(Status::BadAddress);
     }
+    outcome.flags |= CqeFlags::BY_ADDRESS;
     Ok(Answer::Outcome(outcome))
 }
 

@@ -186,9 +186,7 @@ pub(crate) fn fetch_own<M: Machine>(
     let into = words.get_mut(..count * DESCRIPTOR_WORDS).unwrap_or_default();
     let from = payload.length().next_multiple_of(8);
     let whole = payload.with_length(laden_bytes(payload.length(), count as u8));
-    let process = caller.ring.shared.process;
-    fetch::<M>(whole, from as usize, into.as_mut_bytes(), &process.space, &caller.ring.kernel)
-        .map_err(Fault::status)?;
+    fetch(caller, whole, from as usize, into.as_mut_bytes()).map_err(Fault::status)?;
     List::decode(into)
 }
 
@@ -231,8 +229,7 @@ fn check_room<M: Machine>(message: &Message<'_, M>, transfers: u8) -> Result<Roo
     let fits = match receiving.room {
         Room::Inline if message.deadline_ns != 0 => INLINE_BYTES as u32 - 8,
         Room::Inline => INLINE_BYTES as u32,
-        Room::Address { capacity, .. } => capacity,
-        Room::Registered { .. } => return Err(Fault::Target(Status::InvalidArgument)),
+        Room::Address { capacity, .. } | Room::Registered { capacity, .. } => capacity,
     };
     if laden_bytes(message.payload.length(), transfers) > fits {
         return Err(Fault::Source(Status::ParamsTooLarge));
@@ -355,12 +352,11 @@ impl<M: Objects> Laden<'_, '_, M> {
                 let into = words.iter_mut().skip(from as usize / 8);
                 into.zip(named).for_each(|(word, name)| *word = *name);
             }
-            Room::Address { address, .. } => {
+            room @ (Room::Address { .. } | Room::Registered { .. }) => {
                 outcome.flags |= CqeFlags::BY_ADDRESS;
-                message.copy_to(address, length)?;
-                message.put(address, u64::from(from), named.as_bytes())?;
+                message.copy_to(room, length)?;
+                message.put(room, u64::from(from), named.as_bytes())?;
             }
-            Room::Registered { .. } => return Err(Fault::Target(Status::InvalidArgument)),
         }
         Ok(outcome)
     }

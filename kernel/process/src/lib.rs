@@ -18,6 +18,7 @@
 extern crate alloc;
 
 pub mod attach;
+pub mod buffers;
 pub mod change;
 pub mod child;
 pub mod drain;

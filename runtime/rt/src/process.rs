@@ -32,6 +32,7 @@ pub const DEFAULT_PROFILE: ResourceProfile = ResourceProfile {
     in_flight_call_limit: 32,
     endpoint_queue_limit: 32,
     kernel_bytes: 524_288,
+    registered_buffers: 0,
 };
 
 /// The largest number of arguments, and of variables, that [`Command`] passes on.

@@ -84,6 +84,10 @@ impl World {
         if self.tables.outputs.is_open(process.slot()) {
             bytes += OUTPUT_BYTES;
         }
+        process.ops.buffers.each_open(|pages, record| {
+            counted[Line::RegisteredBuffers.index()] += 1;
+            bytes += record + pages.paid_bytes();
+        });
         let (held_frames, held_bytes) = process.ops.map.held();
         bytes += held_bytes;
         counted[Line::KernelBytes.index()] = bytes as u32;

@@ -31,6 +31,7 @@ pub const PROFILE: ResourceProfile = ResourceProfile {
     in_flight_call_limit: 4,
     endpoint_queue_limit: 4,
     kernel_bytes: 1 << 16,
+    registered_buffers: 2,
 };
 
 /// A body of a program or thread.
@@ -51,6 +52,7 @@ pub fn spawner(main: impl Fn(User) + Send + Sync + 'static) -> Process {
     process.profile.frames = 2_000;
     process.profile.sleep_waiters = 40;
     process.profile.kernel_bytes = 1 << 22;
+    process.profile.registered_buffers = 32;
     process.with("processes", Grant::Object(HostObject::ProcessSpawner))
 }
 

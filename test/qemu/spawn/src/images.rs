@@ -10,6 +10,7 @@ use schema::memory_capnp::MemoryAccess;
 use schema::process_handle_capnp::ExitReason;
 use schema::{frame_allocator, memory_object};
 use schema_wire::CallError;
+use test_bare::program::work;
 use test_bare::raw;
 use test_kit::{Outcome, check, check_eq, require_ok, require_some};
 use test_wild::at;
@@ -230,9 +231,7 @@ fn scribble(_: &raw::Child) -> i64 {
             _ => 7,
         };
         at::write32(FILE + offset, value);
-        for _ in 0..number >> 54 & 0x3f {
-            core::hint::spin_loop();
-        }
+        work((number >> 54) as u32 & 0x3f);
         at::write32(FILE + offset, word(offset));
     }
     HAS_STOPPED.store(true, Ordering::Release);
