@@ -89,6 +89,10 @@ struct ResourceProfile @0x9d00ca0439667703 {
   # Bytes of the kernel's heap: the capability table, endpoints and their facets, room for the
   # pending operations of each thread (128 bytes for each of twice `ringEntries`), messages of more
   # than 128 bytes while the kernel reads them. 4096 to 1073741824.
+
+  registeredBuffers @10 :UInt32 = 0;
+  # Buffers registered by `VirtualMemory.register`, 0 to 32: memory that cannot be unmapped or
+  # protected meanwhile.
 }
 
 struct Grant @0x938d3e2d907b331b {

@@ -41,6 +41,7 @@ struct ProcessUsage @0xa192af23d99a8474 {
   # Limits of a single ring or endpoint; not counted.
 
   kernelBytes @9 :LineUsage;
+  registeredBuffers @10 :LineUsage;
 }
 
 interface ProcessHandle @0xfe96b93c5504fa75 {

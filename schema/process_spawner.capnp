@@ -56,8 +56,11 @@ interface ProcessSpawner @0xdf6c26f18d9e7724 {
   # spawner's. `arguments` and `environment` are what the child's start page holds, and fit a page.
 
   spawnImage @1 (name :Text, image :MemoryObject, imageBytes :UInt64, weight :UInt16 = 64, profile :Boot.ResourceProfile, grants :List(SpawnGrant), arguments :List(Boot.Argument), environment :List(Boot.Variable)) -> (handleIndex :UInt16, handleGeneration :UInt32);
-  # As `spawn`, with the first `imageBytes` of a memory object as the executable. They are copied
-  # and checked as a copy: changing the object meanwhile, or later, changes no running program.
+  # As `spawn`, with the first `imageBytes` of a memory object as the executable, of which a copy is
+  # sent along. What is believed of the file is copied and checked as a copy: changing the object
+  # meanwhile gives the child other bytes or is `failed`, and changing it later changes no running
+  # program. The caller pays for the object while it is read. `invalidArgument`: no memory object, or
+  # one that is shorter. `disconnected`: it is gone.
 
   spawnEntry @2 (name :Text) -> (handleIndex :UInt16, handleGeneration :UInt32);
   # Starts the boot manifest's process of that name, with the manifest's grants, weight, profile and

@@ -34,4 +34,15 @@ interface VirtualMemory @0xfb01e458f69c2abf $Capos.processLocal {
   region @4 (address :UInt64) -> (region :Memory.Region);
   # The region that holds `address`, which need not be a multiple of the page size. Free pages
   # between two regions are a region too.
+
+  register @5 (address :UInt64, bytes :UInt64, write :Bool) -> (buffer :UInt16);
+  # Registers mapped pages, at most 1048576 bytes of them, as a buffer that operations name by its
+  # number: messages go through it without a walk of page tables. With `write` what comes in may go
+  # there, and all of it has to be writable, else `failed`. A page is of one buffer at a time, and is
+  # neither unmapped nor protected meanwhile: that is `failed`. Charged to `registeredBuffers` and
+  # `kernelBytes`.
+
+  unregister @6 (buffer :UInt16) -> ();
+  # Gives a buffer up: no operation can name it from here on, and those that do go on. Completes when
+  # the last of them has. No such buffer, or one that is being given up: `failed`.
 }

@@ -58,6 +58,8 @@ proptest! {
             protect(ProtectParams { address, bytes, access }) -> nothing;
             reserve(ReserveParams { address, bytes, fixed }) -> plain ReserveResults;
             region(RegionParams { address }) -> plain RegionResults;
+            register(RegisterParams { address, bytes, write }) -> plain RegisterResults;
+            unregister(UnregisterParams { buffer }) -> nothing;
         );
         calls!(asks, answers; memory_object:
             map(MapParams { address, fixed, offset, bytes, access }) -> plain MapResults;

@@ -134,6 +134,15 @@ PROOFS = {
         "//test/qemu/runtime:runtime_4r_release",
         "//test/qemu/start:start_qemu_4r_release",
     ],
+    "B20": [
+        "//kernel/core/vm:core_vm_property",
+        "//kernel/process:kernel_process_buffers",
+        "//kernel/smp/buffers:smp_buffers_close",
+        "//test/qemu/ring:ring_1d_checked",
+        "//test/qemu/ring:ring_1d_release",
+        "//test/qemu/ring:ring_4r_checked",
+        "//test/qemu/ring:ring_4r_release",
+    ],
     "C1": [
         "//kernel/core/cap:core_cap_model",
         "//kernel/core/cap:core_cap_table",
@@ -202,6 +211,7 @@ PROOFS = {
         "//kernel/core/elf:core_elf_table",
         "//kernel/object:kernel_object_test",
         "//kernel/process:kernel_process_children",
+        "//kernel/process:kernel_process_images",
         "//test/qemu/spawn:spawn_1d_checked",
         "//test/qemu/spawn:spawn_1d_release",
         "//test/qemu/spawn:spawn_4r_checked",

@@ -15,3 +15,7 @@ pub const RING_BATCH_SQPOLL: u32 = 2;
 pub const DEFAULT_SQ_ENTRIES: u32 = 64;
 /// Submission queue entries, at most.
 pub const MAX_SQ_ENTRIES: u32 = 1024;
+/// Registered buffers of a process, at most.
+pub const MAX_BUFFERS: u16 = 32;
+/// Bytes of a registered buffer, at most.
+pub const MAX_BUFFER_BYTES: u64 = 1 << 20;

@@ -2,9 +2,8 @@
 
 use crate::refuse;
 use core_ledger::Line;
-use kernel_ops::Machine;
 use kernel_ops::capability::FacetOf;
-use kernel_ops::object::{Calling, NoFacet};
+use kernel_ops::object::{Calling, NoFacet, Objects};
 use kernel_ops::service::GRANTS_PER_SERVICE;
 use schema::endpoint::{
     LoadResults, MintFacetParams, MintFacetResults, RevokeFacetsParams, RevokeFacetsResults, Server,
@@ -22,14 +21,14 @@ pub trait Host {
 }
 
 /// The receiving side of an endpoint, in a call.
-pub struct Owner<'c, 'r, M: Machine> {
+pub struct Owner<'c, 'r, M: Objects> {
     /// The call on it.
     pub calling: &'c mut Calling<'r, M>,
     /// The endpoint.
     pub of: FacetOf,
 }
 
-impl<M: Machine> Host for Owner<'_, '_, M> {
+impl<M: Objects> Host for Owner<'_, '_, M> {
     fn mint(&mut self, badge: u64, interface: Option<InterfaceTag>) -> Result<CapSlot, NoFacet> {
         self.calling.mint(self.of, badge, interface)
     }

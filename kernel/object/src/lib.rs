@@ -30,7 +30,14 @@ pub mod trace;
 pub mod user_session;
 pub mod virtual_memory;
 
-use schema_wire::{Exception, ExceptionKind, NoResult};
+use abi_types::InterfaceTag;
+use schema_wire::{Exception, ExceptionKind, Method, NoResult};
+
+/// How many capabilities a method of an interface that the kernel serves takes.
+pub fn takes(interface: InterfaceTag, method: u16) -> u16 {
+    type SpawnImage = schema::process_spawner::methods::SpawnImage;
+    u16::from((interface, method) == (SpawnImage::INTERFACE, SpawnImage::ORDINAL))
+}
 
 /// An exception with this sentence.
 fn refuse(kind: ExceptionKind, why: &str) -> NoResult {

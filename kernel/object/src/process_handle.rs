@@ -143,6 +143,7 @@ pub(crate) fn usage_of(line: impl Fn(Line) -> Reading, limits: [u32; 4]) -> Proc
         in_flight_call_limit: in_flight,
         endpoint_queue_limit: queued,
         kernel_bytes: line(Line::KernelBytes),
+        registered_buffers: line(Line::RegisteredBuffers),
     }
 }
 

@@ -1,29 +1,29 @@
 //! ProcessSpawner: processes that a program starts.
 //!
-//! What is asked is judged here, and the sentence of each refusal is here; what is to be done is the host's.
+//! What is asked is judged here, and the sentence of each refusal is in `refusals.rs`; what is to be done is the host's.
+
+mod refusals;
 
 use crate::refuse;
 use abi_types::{CapSlot, START_BYTES, StartFull, StartWriter};
-use core_cap::{CapError, Mode, Request, TransferError};
-use core_ledger::{LendError, Limit};
+use core_cap::{Mode, Request};
 use core_manifest::{GrantKind, Name, check_profile, is_variable_name};
 use core_sched_policy::Weight;
+use kernel_ops::capability::Object;
 use kernel_ops::inherit::{InheritError, MAX_INHERITED};
 use kernel_ops::object::Calling;
-use kernel_ops::paid::NoMemory;
+use kernel_process::Machine;
 use kernel_process::child::{self, ChildError, ChildGrant, GrantFrom, NewChild};
 use kernel_process::entry::{EntryError, spawn_entry};
-use kernel_process::load::LoadError;
-use kernel_process::{BeginError, Machine};
-use schema::manifest::{Argument, Variable};
+use kernel_process::image::spawn_image;
+use refusals::{no_child, no_entry, refused};
+use schema::manifest::{Argument, ResourceProfile, Variable};
 use schema::process_spawner::{
     Server, SpawnEntryParams, SpawnEntryResults, SpawnGrant, SpawnImageParams, SpawnImageResults,
     SpawnParams, SpawnResults,
 };
 use schema::process_spawner_capnp::GrantSource;
-use schema_wire::{Answer, Exception, ExceptionKind, List, NoResult};
-
-use crate::thread_spawner::Refused;
+use schema_wire::{Answer, ExceptionKind, List, NoResult, TransferIndex};
 
 /// What it needs of the kernel.
 pub trait Host {
@@ -31,6 +31,14 @@ pub trait Host {
     fn pause(&self);
     /// Starts the executable of a boot module; a handle in the caller's table. `None` if there is no such module.
     fn spawn(&mut self, binary: &str, new: &NewChild<'_>) -> Option<Result<CapSlot, ChildError>>;
+    /// Starts the executable in the first `bytes` of the memory object that a field of the parameters names; the same.
+    /// `None` if it names none.
+    fn spawn_image(
+        &mut self,
+        image: TransferIndex,
+        bytes: u64,
+        new: &NewChild<'_>,
+    ) -> Option<Result<CapSlot, ChildError>>;
     /// Starts a process of the manifest; the same.
     fn spawn_entry(&mut self, name: &str) -> Result<CapSlot, EntryError>;
 }
@@ -45,122 +53,19 @@ impl<M: Machine> Host for Calling<'_, M> {
         Some(child::spawn(self, module, new))
     }
 
+    fn spawn_image(
+        &mut self,
+        image: TransferIndex,
+        bytes: u64,
+        new: &NewChild<'_>,
+    ) -> Option<Result<CapSlot, ChildError>> {
+        let Object::Other(object) = self.brought(image)?.object else { return None };
+        let facet = M::memory_facet(object)?;
+        Some(spawn_image(self, facet, bytes, new))
+    }
+
     fn spawn_entry(&mut self, name: &str) -> Result<CapSlot, EntryError> {
         spawn_entry(self, name)
-    }
-}
-
-/// An exception with a formatted sentence.
-fn refused(kind: ExceptionKind, why: core::fmt::Arguments<'_>) -> NoResult {
-    NoResult::Exception(Exception::with(kind, why))
-}
-
-/// What memory is refused with.
-fn no_memory(error: &NoMemory) -> NoResult {
-    match error {
-        NoMemory::Machine => refuse(ExceptionKind::Overloaded, "the machine has no memory left"),
-        NoMemory::Account(error) => {
-            refused(ExceptionKind::Overloaded, format_args!("of the child: {}", error.message()))
-        }
-    }
-}
-
-/// What a limit that is not counted is called.
-const fn limit_name(limit: Limit) -> &'static str {
-    match limit {
-        Limit::RingEntries => "ringEntries",
-        Limit::RingScratchBytes => "ringScratchLimitBytes",
-        Limit::InFlightCalls => "inFlightCallLimit",
-        Limit::EndpointQueue => "endpointQueueLimit",
-    }
-}
-
-/// What is said of a child that there is not.
-fn no_child(error: &ChildError) -> NoResult {
-    use ExceptionKind::{Failed, InvalidArgument, Overloaded};
-    match error {
-        ChildError::Ending => refuse(Failed, "the process is ending"),
-        ChildError::Weight => refuse(InvalidArgument, "weight is more than the spawner's own"),
-        ChildError::HandleSlot => {
-            refuse(Overloaded, "the capability table has no slot for the handle")
-        }
-        ChildError::Lend(LendError::Line(error)) => {
-            refused(Overloaded, format_args!("of the spawner: {}", error.message()))
-        }
-        ChildError::Lend(LendError::Above(limit)) => {
-            refused(InvalidArgument, format_args!("{} is above the spawner's", limit_name(*limit)))
-        }
-        ChildError::Begin(BeginError::Records) => {
-            refuse(Overloaded, "there are as many processes as there can be")
-        }
-        ChildError::Begin(BeginError::Memory(error))
-        | ChildError::Load(LoadError::Memory(error)) => no_memory(error),
-        ChildError::Load(LoadError::Elf(error)) => refused(Failed, format_args!("{error}")),
-        ChildError::Load(LoadError::Places) => {
-            refuse(Failed, "the program lies where its stack or the kernel's pages are")
-        }
-        ChildError::Load(LoadError::Changed) => {
-            refuse(Failed, "the bytes of the executable were taken away while they were read")
-        }
-        ChildError::Load(LoadError::Start) => refuse(Failed, "the entry is not a user address"),
-        ChildError::Interface(line) => refused(
-            InvalidArgument,
-            format_args!("grant {line}: interfaceId is not that of its capability"),
-        ),
-        ChildError::Inherit(InheritError::TooMany) => {
-            refused(InvalidArgument, format_args!("more than {MAX_INHERITED} grants"))
-        }
-        ChildError::Inherit(InheritError::Slots) => {
-            refuse(InvalidArgument, "the child's capSlots are fewer than its grants")
-        }
-        ChildError::Inherit(InheritError::Line(line, error)) => no_grant(*line, *error),
-        ChildError::Inherit(InheritError::Memory(NoMemory::Account(error))) => {
-            refused(Overloaded, format_args!("of the spawner: {}", error.message()))
-        }
-        ChildError::Inherit(InheritError::Memory(error)) => no_memory(error),
-        ChildError::Thread(error) => {
-            let (kind, why) = Refused::from(*error).exception();
-            refused(kind, format_args!("of the child: {why}"))
-        }
-    }
-}
-
-/// What is said of a grant that cannot be passed on.
-fn no_grant(line: usize, error: TransferError) -> NoResult {
-    let why = match error {
-        TransferError::Unusable { error: CapError::Disconnected, .. } => {
-            "its slot is empty or stale"
-        }
-        TransferError::Unusable { error: CapError::Revoked, .. } => "it is revoked",
-        TransferError::NotTransferable { .. } => {
-            "it cannot be passed on (an Endpoint stays with the process that serves it: pass a facet of it)"
-        }
-        TransferError::MovedTwice { .. } => "its slot is in the list twice, and moved",
-        TransferError::TooMany => "the list is too long",
-    };
-    refused(ExceptionKind::Failed, format_args!("grant {line}: {why}"))
-}
-
-/// What is said of an entry that was not started.
-fn no_entry(error: &EntryError) -> NoResult {
-    use ExceptionKind::Failed;
-    match error {
-        EntryError::NoManifest | EntryError::Unknown => {
-            refuse(Failed, "the boot manifest has no process of that name")
-        }
-        EntryError::Runs => {
-            refuse(Failed, "it runs, or its last instance is not gone yet: wait for its end")
-        }
-        EntryError::Manifest(error) => refused(Failed, format_args!("{error}")),
-        EntryError::Module => refuse(Failed, "its boot module is gone"),
-        EntryError::Receiver(name) => refused(
-            Failed,
-            format_args!("the receiver of its endpoint {name} does not run: start it first"),
-        ),
-        EntryError::Interface(name) => {
-            refused(Failed, format_args!("its grant {name} is of an interface that nobody serves"))
-        }
-        EntryError::Child(error) => no_child(error),
     }
 }
 
@@ -259,17 +164,32 @@ fn read_start<'a>(
     Ok(writer.length())
 }
 
-impl<H: Host> Server for ProcessSpawner<'_, H> {
-    fn spawn(&mut self, params: SpawnParams<'_>) -> Answer<SpawnResults> {
-        use ExceptionKind::{Failed, InvalidArgument};
-        if !Name::is_good(params.name) {
+/// What a child is asked to be, whatever program it runs.
+struct Asked<'a> {
+    name: &'a str,
+    weight: u16,
+    profile: ResourceProfile,
+    grants: List<'a, SpawnGrant<'a>>,
+    arguments: List<'a, Argument<'a>>,
+    environment: List<'a, Variable<'a>>,
+}
+
+impl<H: Host> ProcessSpawner<'_, H> {
+    /// Judges what is asked, reading each of it once, and has `start` do it.
+    fn start(
+        &mut self,
+        asked: &Asked<'_>,
+        start: impl FnOnce(&mut H, &NewChild<'_>) -> Answer<CapSlot>,
+    ) -> Answer<CapSlot> {
+        use ExceptionKind::InvalidArgument;
+        if !Name::is_good(asked.name) {
             let why = "name is not 1 to 44 bytes without control characters";
             return Err(refuse(InvalidArgument, why));
         }
-        let Ok(weight) = Weight::new(params.weight) else {
+        let Ok(weight) = Weight::new(asked.weight) else {
             return Err(refuse(InvalidArgument, "weight is not 1 to 1024"));
         };
-        let profile = check_profile(&params.profile)
+        let profile = check_profile(&asked.profile)
             .map_err(|error| refused(InvalidArgument, format_args!("{error}")))?;
         let nothing = ChildGrant {
             name: Name::new(""),
@@ -277,34 +197,64 @@ impl<H: Host> Server for ProcessSpawner<'_, H> {
             source: GrantFrom::Own(GrantKind::ThreadControl),
         };
         let mut grants = [nothing; MAX_INHERITED];
-        let count = read_grants(params.grants, &mut grants, || self.0.pause())?;
+        let count = read_grants(asked.grants, &mut grants, || self.0.pause())?;
         if count as u32 > profile.cap_slots {
             return Err(no_child(&ChildError::Inherit(InheritError::Slots)));
         }
         self.0.pause();
         let mut page = [0; START_BYTES];
-        let length =
-            read_start(params.arguments, params.environment, &mut page, || self.0.pause())?;
+        let length = read_start(asked.arguments, asked.environment, &mut page, || self.0.pause())?;
         let new = NewChild {
-            name: Name::new(params.name),
+            name: Name::new(asked.name),
             weight,
             profile,
             grants: grants.get(..count).unwrap_or_default(),
             start_page: (&page, length),
         };
-        match self.0.spawn(params.binary, &new) {
-            Some(Ok(handle)) => Ok(SpawnResults {
-                handle_index: handle.index() as u16,
-                handle_generation: handle.generation(),
-            }),
-            Some(Err(error)) => Err(no_child(&error)),
-            None => Err(refuse(Failed, "there is no boot module of that name")),
-        }
+        start(self.0, &new)
+    }
+}
+
+impl<H: Host> Server for ProcessSpawner<'_, H> {
+    fn spawn(&mut self, params: SpawnParams<'_>) -> Answer<SpawnResults> {
+        let SpawnParams { name, binary, weight, profile, grants, arguments, environment } = params;
+        let asked = Asked { name, weight, profile, grants, arguments, environment };
+        let handle = self.start(&asked, |host, new| match host.spawn(binary, new) {
+            Some(started) => started.map_err(|error| no_child(&error)),
+            None => Err(refuse(ExceptionKind::Failed, "there is no boot module of that name")),
+        })?;
+        Ok(SpawnResults {
+            handle_index: handle.index() as u16,
+            handle_generation: handle.generation(),
+        })
     }
 
-    fn spawn_image(&mut self, _: SpawnImageParams<'_>) -> Answer<SpawnImageResults> {
-        // Memory objects are not served, so there is nothing that could be one.
-        Err(refuse(ExceptionKind::Unimplemented, "this kernel serves no MemoryObject; use spawn"))
+    fn spawn_image(&mut self, params: SpawnImageParams<'_>) -> Answer<SpawnImageResults> {
+        let SpawnImageParams {
+            name,
+            image,
+            image_bytes,
+            weight,
+            profile,
+            grants,
+            arguments,
+            environment,
+        } = params;
+        let asked = Asked { name, weight, profile, grants, arguments, environment };
+        let handle = self.start(&asked, |host, new| {
+            let started = image.and_then(|image| host.spawn_image(image, image_bytes, new));
+            match started {
+                Some(started) => started.map_err(|error| no_child(&error)),
+                None => Err(refuse(
+                    ExceptionKind::InvalidArgument,
+                    "image is no MemoryObject; send a copy of one along with the call",
+                )),
+            }
+        })?;
+        Ok(SpawnImageResults {
+            handle_index: handle.index() as u16,
+            handle_generation: handle.generation(),
+        })
     }
 
     fn spawn_entry(&mut self, params: SpawnEntryParams<'_>) -> Answer<SpawnEntryResults> {
@@ -321,7 +271,13 @@ impl<H: Host> Server for ProcessSpawner<'_, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schema::manifest::ResourceProfile;
+    use core_cap::{CapError, TransferError};
+    use core_ledger::{LendError, Limit};
+    use core_vm::VmError;
+    use kernel_ops::paid::NoMemory;
+    use kernel_process::BeginError;
+    use kernel_process::change::Refused;
+    use kernel_process::load::LoadError;
 
     const PROFILE: ResourceProfile = ResourceProfile {
         cap_slots: 4,
@@ -334,6 +290,7 @@ mod tests {
         in_flight_call_limit: 1,
         endpoint_queue_limit: 1,
         kernel_bytes: 65_536,
+        registered_buffers: 0,
     };
 
     /// A kernel with one module that starts everything it is asked to.
@@ -355,6 +312,18 @@ mod tests {
             }
             self.started = Some((new.name, new.grants.len(), new.start_page.1));
             Some(self.refuses.map_or(Ok(CapSlot::new(7, 9)), Err))
+        }
+        fn spawn_image(
+            &mut self,
+            image: TransferIndex,
+            bytes: u64,
+            new: &NewChild<'_>,
+        ) -> Option<Result<CapSlot, ChildError>> {
+            if image != TransferIndex(0) {
+                return None;
+            }
+            self.started = Some((new.name, bytes as usize, new.start_page.1));
+            Some(self.refuses.map_or(Ok(CapSlot::new(5, 2)), Err))
         }
         fn spawn_entry(&mut self, name: &str) -> Result<CapSlot, EntryError> {
             if name == "known" { Ok(CapSlot::new(3, 1)) } else { Err(EntryError::Unknown) }
@@ -382,6 +351,70 @@ mod tests {
         moved: false,
         interface_id: 0,
     };
+
+    /// The same for a program in a memory object.
+    fn good_image<'a>() -> SpawnImageParams<'a> {
+        let SpawnParams { name, weight, profile, grants, arguments, environment, .. } = good();
+        let image = Some(TransferIndex(0));
+        SpawnImageParams {
+            name,
+            image,
+            image_bytes: 77,
+            weight,
+            profile,
+            grants,
+            arguments,
+            environment,
+        }
+    }
+
+    #[test]
+    fn an_image_is_asked_for_as_a_binary_is() {
+        let mut host = One::default();
+        let results = ProcessSpawner(&mut host).spawn_image(good_image()).unwrap();
+        assert_eq!((results.handle_index, results.handle_generation), (5, 2));
+        assert_eq!(host.started, Some((Name::new("child"), 77, 0)));
+        let refusal = |params, refuses| {
+            let mut host = One { refuses, ..One::default() };
+            match ProcessSpawner(&mut host).spawn_image(params) {
+                Err(NoResult::Exception(exception)) => {
+                    assert!(exception.message().len() > 10);
+                    exception.kind()
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        use ExceptionKind::{Disconnected, InvalidArgument, Overloaded};
+        for image in [None, Some(TransferIndex(1))] {
+            let params = SpawnImageParams { image, ..good_image() };
+            assert_eq!(refusal(params, None), InvalidArgument);
+        }
+        for params in [
+            SpawnImageParams { name: "", ..good_image() },
+            SpawnImageParams { weight: 0, ..good_image() },
+        ] {
+            assert_eq!(refusal(params, None), InvalidArgument);
+        }
+        for (error, kind) in [
+            (Refused::Vm(VmError::ObjectTooShort), InvalidArgument),
+            (Refused::ObjectGone, Disconnected),
+            (Refused::TooManyObjects, Overloaded),
+        ] {
+            assert_eq!(refusal(good_image(), Some(ChildError::Image(error))), kind);
+        }
+    }
+
+    /// One method of the kernel's takes a capability.
+    #[test]
+    fn capabilities_come_along_with_the_methods_that_take_some() {
+        for interface in schema::INTERFACES {
+            let tag = abi_types::InterfaceTag::of(interface.id).unwrap();
+            for (ordinal, method) in interface.methods.iter().enumerate() {
+                let takes = u16::from(interface.name == "ProcessSpawner" && ordinal == 1);
+                assert_eq!(crate::takes(tag, ordinal as u16), takes, "{}", method.name);
+            }
+        }
+    }
 
     fn refusal(params: SpawnParams<'_>) -> Option<ExceptionKind> {
         let mut host = One::default();

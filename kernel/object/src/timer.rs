@@ -1,8 +1,7 @@
 //! Timer: the clock, and completions at a time.
 
 use crate::refuse;
-use kernel_ops::Machine;
-use kernel_ops::object::{Calling, SleepQuota};
+use kernel_ops::object::{Calling, Objects, SleepQuota};
 use schema::timer::{NowResults, Server, SleepParams, SleepUntilParams, WallClockResults};
 use schema_wire::{Answer, ExceptionKind, NoResult};
 
@@ -16,7 +15,7 @@ pub trait Host {
     fn complete_at(&mut self, deadline_ns: u64) -> Result<(), SleepQuota>;
 }
 
-impl<M: Machine> Host for Calling<'_, M> {
+impl<M: Objects> Host for Calling<'_, M> {
     fn now_ns(&self) -> u64 {
         self.caller.m.clock()
     }

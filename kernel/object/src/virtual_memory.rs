@@ -1,17 +1,18 @@
 //! VirtualMemory: the caller's own address space.
 
 use crate::refuse;
+use abi_types::limits::MAX_BUFFER_BYTES;
 use core_vm::{Access, Backing, PageRange, Region, Use};
 use kernel_ops::object::Calling;
-use kernel_process::Machine;
 use kernel_process::memory::{self, NotNow, Place, Refused, pages_of};
+use kernel_process::{Machine, buffers};
 use schema::memory::Region as Told;
 use schema::memory_capnp::{MemoryAccess, RegionKind};
 use schema::virtual_memory::{
-    MapParams, MapResults, ProtectParams, RegionParams, RegionResults, ReserveParams,
-    ReserveResults, Server, UnmapParams,
+    MapParams, MapResults, ProtectParams, RegionParams, RegionResults, RegisterParams,
+    RegisterResults, ReserveParams, ReserveResults, Server, UnmapParams, UnregisterParams,
 };
-use schema_wire::{Answer, NoResult};
+use schema_wire::{Answer, ExceptionKind, NoResult};
 
 /// What it needs of the kernel. Lengths are in pages, and a change that is not refused takes place as a whole.
 pub trait Host {
@@ -25,6 +26,10 @@ pub trait Host {
     fn reserve(&mut self, place: Place, pages: u64) -> Result<u64, Refused>;
     /// The region that holds a page, or the free pages around it.
     fn region(&mut self, page: u64) -> Result<Result<Region, PageRange>, Refused>;
+    /// Registers pages as a buffer; its number.
+    fn register(&mut self, address: u64, pages: u64, is_written: bool) -> Result<u16, Refused>;
+    /// Gives a buffer up.
+    fn unregister(&mut self, buffer: u16) -> Result<(), NotNow>;
 }
 
 impl<M: Machine> Host for Calling<'_, M> {
@@ -46,6 +51,14 @@ impl<M: Machine> Host for Calling<'_, M> {
 
     fn region(&mut self, page: u64) -> Result<Result<Region, PageRange>, Refused> {
         memory::region(self, page)
+    }
+
+    fn register(&mut self, address: u64, pages: u64, is_written: bool) -> Result<u16, Refused> {
+        buffers::register(self, address, pages, is_written)
+    }
+
+    fn unregister(&mut self, buffer: u16) -> Result<(), NotNow> {
+        buffers::unregister(self, buffer)
     }
 }
 
@@ -92,7 +105,9 @@ const fn asked_of(access: Access) -> MemoryAccess {
 /// A region as the interface says it; what is in transit, as what it is behind.
 fn told(region: &Region) -> Told {
     let access = match region.usage {
-        Use::Mapped { access, .. } | Use::Settling { access, .. } => access,
+        Use::Mapped { access, .. }
+        | Use::Settling { access, .. }
+        | Use::Registered { access, .. } => access,
         Use::Reserved | Use::Leaving(_) => Access::Read,
     };
     let (kind, object_offset) = match region.usage.backing() {
@@ -147,6 +162,20 @@ impl<H: Host> Server for VirtualMemory<'_, H> {
         };
         Ok(RegionResults { region })
     }
+
+    fn register(&mut self, params: RegisterParams) -> Answer<RegisterResults> {
+        let pages = pages_of(params.bytes).map_err(refused)?;
+        if params.bytes > MAX_BUFFER_BYTES {
+            let why = "bytes is more than a buffer's 1048576; register several";
+            return Err(refuse(ExceptionKind::InvalidArgument, why));
+        }
+        let buffer = self.0.register(params.address, pages, params.write).map_err(refused)?;
+        Ok(RegisterResults { buffer })
+    }
+
+    fn unregister(&mut self, params: UnregisterParams) -> Answer<()> {
+        self.0.unregister(params.buffer).map_err(not_now)
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +184,6 @@ mod tests {
     use core_ledger::ChargeError;
     use core_vm::{Ceiling, RangeError, VmError};
     use kernel_ops::paid::NoMemory;
-    use schema_wire::ExceptionKind;
 
     /// Answers everything alike, and remembers what it was asked.
     struct One {
@@ -189,6 +217,14 @@ mod tests {
         }
         fn region(&mut self, _: u64) -> Result<Result<Region, PageRange>, Refused> {
             Ok(self.region)
+        }
+        fn register(&mut self, address: u64, pages: u64, is_written: bool) -> Result<u16, Refused> {
+            self.asked = Some((Place::At(address), pages, is_written.then_some(Access::Write)));
+            Ok(7)
+        }
+        fn unregister(&mut self, buffer: u16) -> Result<(), NotNow> {
+            self.asked = Some((Place::At(buffer.into()), 0, None));
+            self.answer.map(|_| ())
         }
     }
 

@@ -6,13 +6,14 @@
 //! device completes it later. An operation that is refused gives its credit back with the status; there
 //! is no other credit (ADR 206).
 
+use crate::complete::{end_buffers, leave_buffers};
 use crate::deadlines;
 use crate::machine::{Machine, OwnRing, Record, key_of};
-use crate::party::Party;
+use crate::party::{Fit, Party};
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::Status;
 use kernel_dispatch::Record as _;
-use smp_pending::{Operation, Target};
+use smp_pending::{Buffers, Operation, Target};
 
 /// A thread in the kernel on its own behalf, with its ring.
 pub struct Caller<'r, M: Machine> {
@@ -100,7 +101,22 @@ impl<M: Machine> Caller<'_, M> {
         let Ok((cell, _)) = self.ring.shared.cells.keep(credit, operation) else {
             self.m.defect("more operations are pending than completions are owed");
         };
-        Party { thread: key_of::<M>(self.thread), cell, room: operation.room.into() }
+        let mut room = Fit::from(operation.room);
+        if operation.buffers() != Buffers::NONE {
+            self.hold_more(operation.buffers());
+            // Who completes it has more to do than to copy a slot.
+            room = room.bounded();
+        }
+        Party { thread: key_of::<M>(self.thread), cell, room }
+    }
+
+    /// An operation that is kept names buffers, which its caller holds meanwhile.
+    #[inline(never)]
+    fn hold_more(self, Buffers { payload, room }: Buffers) {
+        let table = &self.ring.shared.process.buffers;
+        for place in [payload, room].into_iter().flatten().filter_map(|n| table.get(n)) {
+            place.hold_more();
+        }
     }
 
     /// Keeps an operation that sends nothing, until what it receives comes to `room`.
@@ -121,8 +137,15 @@ impl<M: Machine> Caller<'_, M> {
     pub fn unkeep(self, party: Party) -> Credit {
         let cells = &self.ring.shared.cells;
         deadlines::settle(self.m, cells, party.cell);
+        let named = cells.get(party.cell).map_or(Buffers::NONE, smp_pending::Cell::buffers);
         match cells.finish(party.cell) {
-            Some(credit) => credit,
+            Some(credit) => {
+                if named != Buffers::NONE {
+                    let process = self.ring.shared.process;
+                    end_buffers(self.m, process, leave_buffers(process, named));
+                }
+                credit
+            }
             None => self.m.defect("an operation that nobody else knew of was completed"),
         }
     }

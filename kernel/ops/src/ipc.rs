@@ -5,6 +5,8 @@
 //! [`call`] → `Service::call` → [`carry_out`] → `Message::deliver` → the server's CQE; then [`answer`]
 //! → `Service::reply_then_recv` → the caller's CQE.
 
+use crate::along;
+use crate::buffers::Uses;
 use crate::caller::{Caller, Finish, NOTHING, Refused};
 use crate::capability::{FacetOf, Object, ProcessKey};
 use crate::complete::{complete, complete_ended, operation_of, retarget, target_of};
@@ -14,7 +16,7 @@ use crate::message::{Fault, Message, Sender};
 use crate::object::{self, Objects};
 use crate::party::Party;
 use crate::service::Calls;
-use crate::transfer::{self, List};
+use crate::transfer::{self, List, laden_bytes};
 use abi_ring::{Credit, Outcome, Payload, Recv, Return, Room};
 use abi_types::{CapSlot, ReplyToken, Status};
 use core_cap::Cap;
@@ -36,13 +38,6 @@ struct Delivery {
     deadline_ns: u64,
 }
 
-/// Registered buffers come with the interface that registers them: none has a number yet.
-fn check_places(payload: Payload, room: Option<Room>) -> Result<(), Status> {
-    let is_registered = matches!(payload, Payload::Registered { .. })
-        || matches!(room, Some(Room::Registered { .. }));
-    if is_registered { Err(Status::InvalidArgument) } else { Ok(()) }
-}
-
 /// Whether the call means the interface of what it calls. A tag of zero means none.
 fn check_interface<O>(cap: &Cap<O>, call: &abi_ring::Call) -> Result<(), Status> {
     if cap.interface.to_bits() == call.interface() { Ok(()) } else { Err(Status::WrongInterface) }
@@ -50,19 +45,23 @@ fn check_interface<O>(cap: &Cap<O>, call: &abi_ring::Call) -> Result<(), Status>
 
 /// CALL.
 pub fn call<M: Objects>(caller: Caller<'_, M>, credit: Credit, call: &abi_ring::Call) -> Finish {
+    let params = call.params();
+    let bytes = laden_bytes(params.length(), call.transfers() as u8);
     let found = caller
         .ring
         .shared
         .process
         .lookup(call.target())
         .and_then(|cap| check_interface(&cap, call).map(|()| cap))
-        .and_then(|cap| check_places(call.params(), Some(call.results())).map(|()| cap));
+        .and_then(|cap| Ok((cap, Uses::of(caller, params, bytes, call.results())?)));
     match found {
         Err(status) => Finish::Plain(credit, status),
-        Ok(Cap { object: Object::Facet(facet), badge, grant, .. }) => {
+        // What the call names is in use until it is kept, or over.
+        Ok((Cap { object: Object::Facet(facet), badge, grant, .. }, _uses)) => {
             call_endpoint(caller, credit, call, facet, badge, grant).into()
         }
-        Ok(cap) => object::call(caller, credit, call, &cap),
+        Ok((cap, uses)) if call.transfers() != 0 => along::call(caller, credit, call, &cap, uses),
+        Ok((cap, uses)) => object::call(caller, credit, call, &cap, (uses, None)),
     }
 }
 
@@ -266,10 +265,10 @@ fn own_endpoint<M: Machine>(
 /// RECV.
 pub fn recv<M: Objects>(caller: Caller<'_, M>, credit: Credit, recv: &Recv) -> Finish {
     let process = caller.ring.shared.process;
-    let endpoint = check_places(NOTHING, Some(recv.room()))
-        .and_then(|()| own_endpoint(process, recv.endpoint()));
-    let endpoint = match endpoint {
-        Ok(endpoint) => endpoint,
+    let found = Uses::of(caller, NOTHING, 0, recv.room())
+        .and_then(|uses| Ok((own_endpoint(process, recv.endpoint())?, uses)));
+    let (endpoint, _uses) = match found {
+        Ok(found) => found,
         Err(status) => return Finish::Plain(credit, status),
     };
     let party = caller.keep(credit, &Operation::receiving(recv.room(), recv.accepts() as u8));
@@ -317,8 +316,8 @@ fn received_now<M: Objects>(caller: Caller<'_, M>, party: Party, verdict: RecvVe
 pub fn answer<M: Objects>(caller: Caller<'_, M>, credit: Credit, answer: &Return) -> Finish {
     match check_answer(caller, answer) {
         Err(status) => Finish::Plain(credit, status),
-        Ok(()) if answer.transfers() != 0 => answer_laden(caller, credit, answer),
-        Ok(()) => give(caller, credit, answer, None),
+        Ok(_uses) if answer.transfers() != 0 => answer_laden(caller, credit, answer),
+        Ok(_uses) => give(caller, credit, answer, None),
     }
 }
 
@@ -344,15 +343,17 @@ fn give<M: Objects>(
 }
 
 /// Whether the answer is where it says, and the next call can go where it says.
-fn check_answer<M: Machine>(caller: Caller<'_, M>, answer: &Return) -> Result<(), Status> {
+fn check_answer<M: Machine>(caller: Caller<'_, M>, answer: &Return) -> Result<Uses<M>, Status> {
     let payload = answer.results();
-    check_places(payload, answer.then().map(|recv| recv.room()))?;
+    let bytes = laden_bytes(payload.length(), answer.transfers() as u8);
+    let room = answer.then().map_or(Room::Inline, |recv| recv.room());
+    let uses = Uses::of(caller, payload, bytes, room)?;
     if let Payload::Address { address, length } = payload
         && !caller.ring.shared.process.space.is_readable(address, u64::from(length))
     {
         return Err(Status::BadAddress);
     }
-    Ok(())
+    Ok(uses)
 }
 
 /// A RETURN by itself: it is done once the caller has its answer.

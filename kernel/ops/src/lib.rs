@@ -28,6 +28,8 @@
 
 extern crate alloc;
 
+mod along;
+pub mod buffers;
 pub mod caller;
 pub mod cancel;
 pub mod capability;
@@ -51,6 +53,7 @@ pub mod park;
 pub mod party;
 pub mod pass;
 mod pending;
+pub mod registered;
 pub mod service;
 pub mod shared;
 pub mod trace;

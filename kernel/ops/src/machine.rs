@@ -8,6 +8,7 @@ use crate::outlets::Outputs;
 use crate::paid::NoMemory;
 use crate::party::Party;
 pub use crate::pending::Pending;
+use crate::registered::{BufferTable, Pages};
 use crate::service::Service;
 use crate::shared::Shared;
 use crate::trace_owner::TraceOwner;
@@ -51,6 +52,14 @@ pub trait Space: Sync + 'static {
 
     /// What was taken out of the tables, until no CPU can reach it.
     type Taken: Taken;
+
+    /// The pages behind a registered buffer.
+    type Pages: Pages;
+
+    /// Room for so many pages of a buffer, which `ledger` pays for.
+    fn new_pages(ledger: &'static Ledger, count: u64) -> Result<Self::Pages, NoMemory>;
+    /// Adds at most [`MAX_STEP_PAGES`] pages, all of which are mapped and stay so as long as the buffer is there.
+    fn add_pages(&self, pages: &mut Self::Pages, part: PageRange) -> Result<(), NotMapped>;
 
     /// Maps pages of zeros, at most [`MAX_STEP_PAGES`], where nothing is mapped. By whom they are in transit for, as
     /// the next two.
@@ -314,6 +323,8 @@ pub struct ProcessPart<M: Machine> {
     pub map: AddressMap<SharedOf<M>>,
     /// Its capabilities; `None` while there is no process.
     pub caps: TicketLock<Option<CapTable<M::Other>>>,
+    /// Its registered buffers.
+    pub buffers: BufferTable<<M::Space as Space>::Pages>,
     /// Its endpoints; `None` if it serves nothing.
     pub service: TicketLock<Option<Service>>,
     /// Its name, as bits: the generation is odd while there is a process, and stepped when one begins
@@ -335,6 +346,7 @@ impl<M: Machine> ProcessPart<M> {
         Self {
             space,
             map: AddressMap::new(),
+            buffers: BufferTable::new(),
             caps: TicketLock::with_class(LockClass::Table, None),
             service: TicketLock::with_class(LockClass::Endpoint, None),
             key: AtomicU64::new(0),

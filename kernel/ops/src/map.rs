@@ -171,6 +171,13 @@ impl<S: Shared> AddressMap<S> {
         lists.idle > 0
     }
 
+    /// The buffer that those pages were registered for is gone.
+    pub fn unregister(&self, range: PageRange) {
+        if let Some(regions) = self.lists.lock().regions.as_mut() {
+            regions.unregister(range);
+        }
+    }
+
     /// What was begun to be mapped there is not going to be; only the pages before number `end` are in the tables. As
     /// for [`settle`](Self::settle).
     #[must_use = "an object that nobody uses is to be freed"]

@@ -4,6 +4,7 @@
 //! through a buffer of the kernel's: the slow form. A thread that is gone, or memory that is not
 //! mapped, is a [`Fault`] of the side it is on, and nothing was completed.
 
+use crate::buffers::{self, Using};
 use crate::caller::Caller;
 use crate::capability::ProcessKey;
 use crate::complete::{complete_with, operation_of};
@@ -106,11 +107,10 @@ impl<M: Machine> Message<'_, M> {
                 return Err(Fault::Source(Status::ParamsTooLarge));
             }
             Room::Inline => self.fetch(0, words.as_mut_bytes(), length as usize)?,
-            Room::Address { address, .. } => {
+            Room::Address { .. } | Room::Registered { .. } => {
                 outcome.flags |= CqeFlags::BY_ADDRESS;
-                self.copy_to(address, length)?;
+                self.copy_to(room, length)?;
             }
-            Room::Registered { .. } => return Err(Fault::Target(Status::InvalidArgument)),
         }
         let is_inline = room == Room::Inline;
         if self.deadline_ns != 0 {
@@ -144,10 +144,7 @@ impl<M: Machine> Message<'_, M> {
     ) -> Result<(), Fault> {
         let into = into.get_mut(..length).ok_or(Fault::Source(Status::ParamsTooLarge))?;
         match &self.from {
-            Sender::Own(caller) => {
-                let space = &caller.ring.shared.process.space;
-                fetch::<M>(payload, offset, into, space, &caller.ring.kernel)
-            }
+            Sender::Own(caller) => fetch(*caller, payload, offset, into),
             &Sender::Waiting { from, server, token } => {
                 let gone = Fault::Source(Status::Cancelled);
                 if self.m.plants(Defect::CopyAfterCancel) {
@@ -156,14 +153,16 @@ impl<M: Machine> Message<'_, M> {
                 let thread = self.m.thread(from.thread.slot).ok_or(gone)?;
                 // The ring is there while its lock is held, and so is its process.
                 let held = thread.ops().completions_of(from.thread.generation).ok_or(gone)?;
-                fetch::<M>(
-                    payload,
-                    offset,
-                    into,
-                    &thread.ops().process(self.m).space,
-                    &held.ring().kernel,
-                )?;
-                drop(held);
+                let process = thread.ops().process(self.m);
+                if let Payload::Registered { buffer, offset: start, .. } = payload {
+                    let using = buffers::look(self.m, process, buffer);
+                    // Its process stays as long as somebody looks.
+                    drop(held);
+                    read_buffer(using, start, offset, into)?;
+                } else {
+                    fetch_plain::<M>(payload, offset, into, &process.space, &held.ring().kernel)?;
+                    drop(held);
+                }
                 // After the look at its cell and its memory: both are the sender's again from the moment
                 // it gives the call up, and what they hold then is not for this receiver.
                 if is_waited_for(self.m, server, token) || self.m.plants(Defect::CopyAfterCancel) {
@@ -175,37 +174,94 @@ impl<M: Machine> Message<'_, M> {
         }
     }
 
-    /// Copies at most a page to the receiver's memory, `offset` bytes behind `address`.
-    #[inline]
-    pub(crate) fn put(&self, address: u64, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
-        let bad = Fault::Target(Status::BadAddress);
+    /// The receiver's buffer of that number.
+    fn look_at_room(&self, number: u16) -> Result<Using<'static, M>, Fault> {
         let gone = Fault::Target(Status::Cancelled);
-        let to = address.checked_add(offset).ok_or(bad)?;
         let thread = self.m.thread(self.to.thread.slot).ok_or(gone)?;
-        // As in `fetch`: with the lock held, the process cannot go away.
-        let _held = thread.ops().completions_of(self.to.thread.generation).ok_or(gone)?;
-        thread.ops().process(self.m).space.copy_out(to, bytes).map_err(|_| bad)
+        // As in `fetch`: with the lock held, the process cannot go away; and then as long as somebody looks.
+        let held = thread.ops().completions_of(self.to.thread.generation).ok_or(gone)?;
+        let using = buffers::look(self.m, thread.ops().process(self.m), number);
+        drop(held);
+        using.ok_or(Fault::Target(Status::BadAddress))
     }
 
-    /// Copies the message to the receiver's memory, a page at a time.
-    pub(crate) fn copy_to(&self, address: u64, length: u32) -> Result<(), Fault> {
-        let mut buffer = [0_u64; BUFFER_WORDS];
+    /// Copies at most a page to the receiver's room, from its `offset` on.
+    #[inline]
+    pub(crate) fn put(&self, room: Room, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
+        let bad = Fault::Target(Status::BadAddress);
+        let gone = Fault::Target(Status::Cancelled);
+        match room {
+            Room::Inline => Err(bad),
+            Room::Address { address, .. } => {
+                let to = address.checked_add(offset).ok_or(bad)?;
+                let thread = self.m.thread(self.to.thread.slot).ok_or(gone)?;
+                // As in `fetch`: with the lock held, the process cannot go away.
+                let _held = thread.ops().completions_of(self.to.thread.generation).ok_or(gone)?;
+                thread.ops().process(self.m).space.copy_out(to, bytes).map_err(|_| bad)
+            }
+            Room::Registered { buffer, offset: start, .. } => {
+                let to = start.checked_add(offset).ok_or(bad)?;
+                self.look_at_room(buffer)?.write(to, bytes).ok_or(bad)
+            }
+        }
+    }
+
+    /// Copies the message to the receiver's room, a page at a time.
+    pub(crate) fn copy_to(&self, room: Room, length: u32) -> Result<(), Fault> {
         if length == 0 {
             // Nothing to copy; whether there is a call all the same is for `fetch` to say.
             return self.fetch(0, &mut [], 0);
         }
-        let mut done = 0_usize;
-        while done < length as usize {
-            let part = (length as usize - done).min(MAX_COPY_BYTES);
+        if let Sender::Own(caller) = &self.from
+            && let Payload::Registered { buffer, offset, .. } = self.payload
+            && let Room::Registered { buffer: to, offset: to_offset, .. } = room
+        {
+            return self.copy_between(*caller, (buffer, offset), (to, to_offset), length as usize);
+        }
+        let mut buffer = [0_u64; BUFFER_WORDS];
+        self.in_portions(length as usize, |done, part| {
             self.fetch(done, buffer.as_mut_bytes(), part)?;
             let bytes = buffer.as_bytes().get(..part).unwrap_or_default();
-            self.put(address, done as u64, bytes)?;
+            self.put(room, done as u64, bytes)
+        })
+    }
+
+    /// Does something for each portion of a message: where it begins, and its length.
+    fn in_portions(
+        &self,
+        length: usize,
+        mut copy: impl FnMut(usize, usize) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut done = 0_usize;
+        while done < length {
+            let part = (length - done).min(MAX_COPY_BYTES);
+            copy(done, part)?;
             done += part;
             if done.is_multiple_of(BYTES_PER_PREEMPTION_POINT) {
                 preemption_point(self.m);
             }
         }
         Ok(())
+    }
+
+    /// Copies a message of the caller's own from buffer to buffer, once. Of a thread that waits it is not: what is in
+    /// its buffer when it gives the call up is not for the receiver.
+    fn copy_between(
+        &self,
+        caller: Caller<'_, M>,
+        (from, offset): (u16, u64),
+        (to, to_offset): (u16, u64),
+        length: usize,
+    ) -> Result<(), Fault> {
+        let (bad, no_room) = (Fault::Source(Status::BadAddress), Fault::Target(Status::BadAddress));
+        self.in_portions(length, |done, part| {
+            let source = buffers::look(self.m, caller.ring.shared.process, from).ok_or(bad)?;
+            let target = self.look_at_room(to)?;
+            let from = offset.checked_add(done as u64).ok_or(bad)?;
+            let to = to_offset.checked_add(done as u64).ok_or(no_room)?;
+            // Both were checked when their operations were accepted, and are held since.
+            buffers::copy(&source, from, &target, to, part).ok_or(no_room)
+        })
     }
 }
 
@@ -217,8 +273,36 @@ fn is_waited_for<M: Machine>(m: M, server: ProcessKey, token: ReplyToken) -> boo
     })
 }
 
-/// Reads a part of a payload.
+/// Reads a part of a payload of the caller's own.
 pub fn fetch<M: Machine>(
+    caller: Caller<'_, M>,
+    payload: Payload,
+    offset: usize,
+    into: &mut [u8],
+) -> Result<(), Fault> {
+    let process = caller.ring.shared.process;
+    match payload {
+        Payload::Registered { buffer, offset: start, .. } => {
+            read_buffer(buffers::look(caller.m, process, buffer), start, offset, into)
+        }
+        payload => fetch_plain::<M>(payload, offset, into, &process.space, &caller.ring.kernel),
+    }
+}
+
+/// Reads a part of a payload in a buffer, which is left then: with no lock of a completion queue held.
+fn read_buffer<M: Machine>(
+    using: Option<Using<'_, M>>,
+    start: u64,
+    offset: usize,
+    into: &mut [u8],
+) -> Result<(), Fault> {
+    let from = start.checked_add(offset as u64);
+    let read = from.and_then(|from| using?.read(from, into));
+    read.ok_or(Fault::Source(Status::BadAddress))
+}
+
+/// Reads a part of a payload that is in no buffer.
+fn fetch_plain<M: Machine>(
     payload: Payload,
     offset: usize,
     into: &mut [u8],
@@ -243,6 +327,6 @@ pub fn fetch<M: Machine>(
             }
             space.copy_in(into, from).map_err(|_| bad)
         }
-        Payload::Registered { .. } => Err(Fault::Source(Status::InvalidArgument)),
+        Payload::Registered { .. } => Err(bad),
     }
 }

@@ -3,6 +3,7 @@
 //! What a method answers is the machine's ([`Objects::serve_call`]). A call is decoded from a copy of the
 //! parameters and its results are made in a buffer of the kernel's; both are then moved like any message.
 
+use crate::buffers::{self, Uses};
 use crate::caller::{Caller, Finish};
 use crate::capability::{FacetOf, Object};
 use crate::complete::complete_ended;
@@ -14,11 +15,11 @@ use crate::party::Party;
 use abi_ring::{Credit, INLINE_WORDS, Outcome, Payload, Room};
 use abi_types::{CapSlot, CqeFlags, INLINE_BYTES, InterfaceTag, Status};
 use alloc::boxed::Box;
-use core_cap::{Cap, Released};
+use core_cap::{Cap, Parcel, Released};
 use core_endpoint::{DrainVerdict, Load};
 use core_ledger::{Charge, KernelBytes};
 use kernel_dispatch::preemption_point;
-use schema_wire::{Exception, ExceptionKind, Served};
+use schema_wire::{Exception, ExceptionKind, Served, TransferIndex};
 use smp_pending::{Limit, Target};
 use zerocopy::IntoBytes;
 
@@ -33,6 +34,8 @@ pub trait Objects: Machine {
         params: &[u8],
         results: &mut [u8],
     ) -> Result<Served, Status>;
+    /// How many capabilities a method of such an object takes.
+    fn takes(self, interface: InterfaceTag, method: u16) -> u16;
     /// Whether a capability to such an object may go to another process, as its interface says.
     fn is_transferable(self, object: Self::Other) -> bool;
     /// There is one capability more to such an object, if it is there still: under the lock of the table that one is
@@ -48,7 +51,7 @@ pub trait Objects: Machine {
 const PAGES_PER_PREEMPTION_POINT: usize = 3;
 
 /// A call in progress, as a host sees it.
-pub struct Calling<'r, M: Machine> {
+pub struct Calling<'r, M: Objects> {
     /// Who calls.
     pub caller: Caller<'r, M>,
     /// What the completion will cost, until a host keeps it.
@@ -57,9 +60,16 @@ pub struct Calling<'r, M: Machine> {
     pub room: Room,
     /// The caller ends when its pass does.
     pub ends_with: Option<i64>,
+    /// Capabilities that it brought along, which are held meanwhile.
+    brought: Option<Parcel<Object<M::Other>>>,
 }
 
-impl<M: Machine> Calling<'_, M> {
+impl<M: Objects> Calling<'_, M> {
+    /// The capability that a field of the parameters refers to.
+    pub fn brought(&self, field: TransferIndex) -> Option<Cap<Object<M::Other>>> {
+        self.brought.as_ref()?.items().nth(field.0.into()).map(|item| item.cap)
+    }
+
     /// Leaves the call pending, for a completion by whoever `target` says.
     pub fn keep(&mut self, target: Target) -> Option<Party> {
         let credit = self.credit.take()?;
@@ -89,7 +99,7 @@ pub enum NoFacet {
     Slots,
 }
 
-impl<M: Machine> Calling<'_, M> {
+impl<M: Objects> Calling<'_, M> {
     /// Completes the call once the clock reads `deadline_ns`.
     pub fn complete_at(&mut self, deadline_ns: u64) -> Result<(), SleepQuota> {
         let Caller { m, ring, .. } = self.caller;
@@ -181,16 +191,22 @@ enum Answer {
     Later,
 }
 
+/// What a call has beside its parameters: the buffers that it names, and the capabilities that it brought along.
+type With<M> = (Uses<M>, Option<Parcel<Object<<M as Machine>::Other>>>);
+
 /// A call on an object of the kernel's.
 pub fn call<M: Objects>(
     caller: Caller<'_, M>,
     credit: Credit,
     call: &abi_ring::Call,
     cap: &Cap<Object<M::Other>>,
+    (uses, brought): With<M>,
 ) -> Finish {
     let mut calling =
-        Calling { caller, credit: Some(credit), room: call.results(), ends_with: None };
+        Calling { caller, credit: Some(credit), room: call.results(), ends_with: None, brought };
     let served = serve(&mut calling, call, cap);
+    // What the call names is let go of before it is answered, also by a thread that ends here.
+    drop(uses);
     if let Some(code) = calling.ends_with {
         caller.m.exit_thread(caller.thread, code);
     }
@@ -209,10 +225,6 @@ fn serve<M: Objects>(
     call: &abi_ring::Call,
     cap: &Cap<Object<M::Other>>,
 ) -> Result<Answer, Status> {
-    // No method of the kernel's takes capabilities.
-    if call.transfers() != 0 {
-        return Err(Status::TransferRefused);
-    }
     let length = call.params().length() as usize;
     let mut params = match Buffer::of_bytes(calling.caller, length) {
         Ok(params) => params,
@@ -264,7 +276,7 @@ fn serve<M: Objects>(
 
 /// The answer to a call that the kernel has no memory for: the sentence of the line that is used up.
 #[cold]
-fn no_memory<M: Machine>(calling: &Calling<'_, M>, error: NoMemory) -> Result<Answer, Status> {
+fn no_memory<M: Objects>(calling: &Calling<'_, M>, error: NoMemory) -> Result<Answer, Status> {
     let NoMemory::Account(error) = error else { return Err(Status::OutOfMemory) };
     let mut words = [0; INLINE_WORDS];
     let exception = Exception::new(ExceptionKind::Overloaded, error.message());
@@ -290,20 +302,18 @@ fn read_params<M: Machine>(
 ) -> Result<(), Status> {
     let length = payload.length() as usize;
     let bytes = into.as_mut_bytes().get_mut(..length).unwrap_or_default();
-    let space = &caller.ring.shared.process.space;
     for (number, part) in bytes.chunks_mut(MAX_COPY_BYTES).enumerate() {
         if number % PAGES_PER_PREEMPTION_POINT == PAGES_PER_PREEMPTION_POINT - 1 {
             preemption_point(caller.m);
         }
         let offset = number * MAX_COPY_BYTES;
-        message::fetch::<M>(payload, offset, part, space, &caller.ring.kernel)
-            .map_err(Fault::status)?;
+        message::fetch(caller, payload, offset, part).map_err(Fault::status)?;
     }
     Ok(())
 }
 
 /// The answer that is in the buffer, put where the caller wants it.
-fn answer<M: Machine>(
+fn answer<M: Objects>(
     calling: &Calling<'_, M>,
     mut outcome: Outcome,
     results: &mut Buffer,
@@ -311,15 +321,24 @@ fn answer<M: Machine>(
     if let (Room::Inline, Buffer::Small(words)) = (calling.room, &*results) {
         return Ok(Answer::Words(outcome, *words));
     }
-    if let Room::Address { address, .. } = calling.room {
-        let bytes = results.words().as_bytes();
-        let said = bytes.get(..outcome.length as usize).unwrap_or_default();
-        if !said.is_empty() {
-            let space = &calling.caller.ring.shared.process.space;
-            space.copy_out(address, said).map_err(|_| Status::BadAddress)?;
+    let process = calling.caller.ring.shared.process;
+    let bytes = results.words().as_bytes();
+    let said = bytes.get(..outcome.length as usize).unwrap_or_default();
+    let written = match calling.room {
+        // What is answered inline is in a small buffer, above.
+        Room::Inline => return Ok(Answer::Outcome(outcome)),
+        Room::Address { address, .. } => {
+            said.is_empty() || process.space.copy_out(address, said).is_ok()
         }
-        outcome.flags |= CqeFlags::BY_ADDRESS;
+        Room::Registered { buffer, offset, .. } => {
+            let using = buffers::look(calling.caller.m, process, buffer);
+            using.and_then(|using| using.write(offset, said)).is_some()
+        }
+    };
+    if !written {
+        return Err(Status::BadAddress);
     }
+    outcome.flags |= CqeFlags::BY_ADDRESS;
     Ok(Answer::Outcome(outcome))
 }
 

@@ -4,9 +4,10 @@
 //! given up and answered; what takes it out again is a thread (`kernel_process::drain`).
 //! Decided in ADR 257.
 
+use crate::buffers;
 use crate::complete::{complete, complete_words, operation_of};
 use crate::machine::{Machine, ProcessPart, Record, Space};
-use crate::object::Calling;
+use crate::object::{Calling, Objects};
 use crate::outlets::{Bytes, OUTPUT_BYTES};
 use crate::paid::{NoMemory, pay_for};
 use crate::party::Party;
@@ -43,7 +44,7 @@ fn open<M: Machine>(m: M, process: &'static ProcessPart<M>) -> Result<(), NoMemo
 }
 
 /// Writes bytes of the calling process, at most [`core_output::WRITE_BYTES`].
-pub fn write<M: Machine>(calling: &mut Calling<'_, M>, bytes: &[u8]) -> Sent {
+pub fn write<M: Objects>(calling: &mut Calling<'_, M>, bytes: &[u8]) -> Sent {
     let m = calling.caller.m;
     let of = calling.caller.ring.shared.process;
     let process = of.slot();
@@ -84,24 +85,35 @@ pub fn answer<M: Machine>(m: M, party: Party, words: &[u64; INLINE_WORDS], lengt
         // The thread is gone.
         None => {}
         Some(Room::Inline) => complete_words(m, party, &outcome, words),
-        Some(Room::Address { address, capacity }) => {
-            if length > capacity as usize {
-                return complete(m, party, &Outcome::plain(Status::ResultTooLarge));
-            }
+        Some(Room::Address { capacity, .. } | Room::Registered { capacity, .. })
+            if length > capacity as usize =>
+        {
+            complete(m, party, &Outcome::plain(Status::ResultTooLarge));
+        }
+        Some(room) => {
             outcome.flags |= CqeFlags::BY_ADDRESS;
             let said = words.as_bytes().get(..length).unwrap_or_default();
             let Some(thread) = m.thread(party.thread.slot) else { return };
-            // With the lock of its ring held, the thread's process cannot go away.
+            // With the lock of its ring held, the thread's process cannot go away; nor as long as somebody looks.
             let Some(held) = thread.ops().completions_of(party.thread.generation) else { return };
-            let copied = held.ring().shared.process.space.copy_out(address, said);
-            drop(held);
-            if copied.is_err() {
+            let process = held.ring().shared.process;
+            let is_copied = match room {
+                Room::Registered { buffer, offset, .. } => {
+                    let using = buffers::look(m, process, buffer);
+                    drop(held);
+                    using.and_then(|using| using.write(offset, said)).is_some()
+                }
+                Room::Inline => false,
+                Room::Address { address, .. } => {
+                    let copied = process.space.copy_out(address, said);
+                    drop(held);
+                    copied.is_ok()
+                }
+            };
+            if !is_copied {
                 outcome = Outcome::plain(Status::BadAddress);
             }
             complete(m, party, &outcome);
-        }
-        Some(Room::Registered { .. }) => {
-            complete(m, party, &Outcome::plain(Status::InvalidArgument));
         }
     }
 }

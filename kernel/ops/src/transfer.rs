@@ -58,7 +58,7 @@ impl List {
         Ok(list)
     }
 
-    fn lines(&self) -> &[Request] {
+    pub(crate) fn lines(&self) -> &[Request] {
         self.requests.get(..self.count).unwrap_or(&self.requests)
     }
 
@@ -86,7 +86,7 @@ fn process_of<M: Machine>(m: M, party: Party) -> Option<Home<M>> {
 }
 
 /// A process by name: its record may be another's later.
-struct Home<M: Machine> {
+pub(crate) struct Home<M: Machine> {
     process: &'static ProcessPart<M>,
     key: ProcessKey,
 }
@@ -106,6 +106,11 @@ impl<M: Machine> Home<M> {
         }
         caps.as_mut().map(f)
     }
+}
+
+/// The process of a thread that runs.
+pub(crate) fn home_of<M: Machine>(process: &'static ProcessPart<M>) -> Home<M> {
+    Home { process, key: process.key() }
 }
 
 /// Whether a capability may go to another table in this way.
@@ -135,7 +140,7 @@ const fn status_of(error: TransferError) -> Status {
 
 /// The sender's half that changes nothing: every line is good, and no facet is revoked. `retain` is shown the parcel
 /// under the table's lock.
-fn prepare<M: Objects>(
+pub(crate) fn prepare<M: Objects>(
     m: M,
     sender: &Home<M>,
     list: &List,
@@ -151,7 +156,10 @@ fn prepare<M: Objects>(
 }
 
 /// Whether no facet of a parcel is revoked.
-fn check_grants<M: Objects>(m: M, parcel: &Parcel<Object<M::Other>>) -> Result<(), Status> {
+pub(crate) fn check_grants<M: Objects>(
+    m: M,
+    parcel: &Parcel<Object<M::Other>>,
+) -> Result<(), Status> {
     for item in parcel.items() {
         if let Object::Facet(of) = item.cap.object {
             let service = service_of(m, of.process)?;
@@ -164,15 +172,17 @@ fn check_grants<M: Objects>(m: M, parcel: &Parcel<Object<M::Other>>) -> Result<(
 }
 
 /// Objects of the machine's that a parcel has copies of: each has one capability more while it is on its way.
-fn copies<M: Objects>(parcel: &Parcel<Object<M::Other>>) -> impl Iterator<Item = M::Other> {
+pub(crate) fn copies<M: Objects>(
+    parcel: &Parcel<Object<M::Other>>,
+) -> impl Iterator<Item = M::Other> {
     parcel.copies().filter_map(|item| match item.cap.object {
         Object::Other(object) => Some(object),
         _ => None,
     })
 }
 
-/// Reads the list that follows a payload of the caller's own, and says what it would be refused with.
-pub fn read_own<M: Objects>(
+/// Reads the list that follows a payload of the caller's own.
+pub(crate) fn fetch_own<M: Machine>(
     caller: Caller<'_, M>,
     payload: Payload,
     transfers: u16,
@@ -182,11 +192,18 @@ pub fn read_own<M: Objects>(
     let into = words.get_mut(..count * DESCRIPTOR_WORDS).unwrap_or_default();
     let from = payload.length().next_multiple_of(8);
     let whole = payload.with_length(laden_bytes(payload.length(), count as u8));
-    let process = caller.ring.shared.process;
-    fetch::<M>(whole, from as usize, into.as_mut_bytes(), &process.space, &caller.ring.kernel)
-        .map_err(Fault::status)?;
-    let list = List::decode(into)?;
-    let home = Home { process, key: process.key() };
+    fetch(caller, whole, from as usize, into.as_mut_bytes()).map_err(Fault::status)?;
+    List::decode(into)
+}
+
+/// The same, and what it would be refused with.
+pub fn read_own<M: Objects>(
+    caller: Caller<'_, M>,
+    payload: Payload,
+    transfers: u16,
+) -> Result<List, Status> {
+    let list = fetch_own(caller, payload, transfers)?;
+    let home = home_of(caller.ring.shared.process);
     let parcel = prepare(caller.m, &home, &list, |_| {})?;
     check_grants(caller.m, &parcel)?;
     debug_assert!(parcel.count() as usize == list.count, "a parcel has every line of its list");
@@ -218,8 +235,7 @@ fn check_room<M: Machine>(message: &Message<'_, M>, transfers: u8) -> Result<Roo
     let fits = match receiving.room {
         Room::Inline if message.deadline_ns != 0 => INLINE_BYTES as u32 - 8,
         Room::Inline => INLINE_BYTES as u32,
-        Room::Address { capacity, .. } => capacity,
-        Room::Registered { .. } => return Err(Fault::Target(Status::InvalidArgument)),
+        Room::Address { capacity, .. } | Room::Registered { capacity, .. } => capacity,
     };
     if laden_bytes(message.payload.length(), transfers) > fits {
         return Err(Fault::Source(Status::ParamsTooLarge));
@@ -242,10 +258,7 @@ fn fetch_list<M: Machine>(message: &Message<'_, M>, transfers: u8) -> Result<Lis
 fn deliver_to<M: Objects>(message: &Message<'_, M>, list: &List, room: Room) -> Result<(), Fault> {
     let m = message.m;
     let sender = match &message.from {
-        Sender::Own(caller) => {
-            let process = caller.ring.shared.process;
-            Home { process, key: process.key() }
-        }
+        Sender::Own(caller) => home_of(caller.ring.shared.process),
         Sender::Waiting { from, .. } => {
             process_of(m, *from).ok_or(Fault::Source(Status::Cancelled))?
         }
@@ -347,12 +360,11 @@ impl<M: Objects> Laden<'_, '_, M> {
                 let into = words.iter_mut().skip(from as usize / 8);
                 into.zip(named).for_each(|(word, name)| *word = *name);
             }
-            Room::Address { address, .. } => {
+            room @ (Room::Address { .. } | Room::Registered { .. }) => {
                 outcome.flags |= CqeFlags::BY_ADDRESS;
-                message.copy_to(address, length)?;
-                message.put(address, u64::from(from), named.as_bytes())?;
+                message.copy_to(room, length)?;
+                message.put(room, u64::from(from), named.as_bytes())?;
             }
-            Room::Registered { .. } => return Err(Fault::Target(Status::InvalidArgument)),
         }
         Ok(outcome)
     }

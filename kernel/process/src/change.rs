@@ -30,6 +30,8 @@ pub enum Refused {
     TooManyObjects,
     /// The capability table has no slot.
     Slots,
+    /// There is no such registered buffer, or not for long.
+    NoBuffer,
 }
 
 impl From<Over> for Refused {
@@ -75,6 +77,9 @@ impl Refused {
             Self::TooManyObjects => {
                 (Overloaded, "the process holds as many memory objects as it may; unmap some")
             }
+            Self::NoBuffer => {
+                (Failed, "no buffer of that number is registered, or it is being given up")
+            }
             Self::Slots => (Overloaded, "the capability table has no slot for it"),
             Self::Range(RangeError::Empty) => {
                 (InvalidArgument, "bytes is 0; ask for a page or more")
@@ -97,6 +102,14 @@ impl Refused {
             Self::Vm(VmError::Busy) => {
                 (Failed, "another thread is changing some page; wait for its call to complete")
             }
+            Self::Vm(VmError::Registered) => (
+                Failed,
+                "some page is of a registered buffer; unregister it, and wait for that to complete",
+            ),
+            Self::Vm(VmError::NotWritable) => (
+                Failed,
+                "some page cannot be written; register it for reading, or protect it first",
+            ),
             Self::Vm(VmError::NotOfObject) => (Failed, "some page is not of this memory object"),
             Self::Vm(VmError::AboveCeiling) => {
                 (Failed, "the memory object's facet does not allow this access")

@@ -7,6 +7,7 @@
 //! before the moves is undone here, by the caller itself, so that its account is what it was when the call is
 //! answered. Decided in ADR 287.
 
+use crate::change::Refused;
 use crate::end;
 use crate::handle::{record_bytes, record_profile};
 use crate::load::{Load, LoadError, Portion, map_capset, map_start_page};
@@ -78,6 +79,8 @@ pub enum ChildError {
     Inherit(InheritError),
     /// The grant with this number is not of the interface that the list says, or of one that has no name here.
     Interface(usize),
+    /// The memory object that it is in cannot be read.
+    Image(Refused),
     /// The program cannot be loaded.
     Load(LoadError),
     /// There is no first thread.

@@ -22,11 +22,11 @@ use abi_sync::atomic::{Ordering, fence};
 use core_cap::DrainVerdict;
 use core_thread::{ResumeVerdict, ThreadKey, WaitVerdict};
 use kernel_dispatch::{self as dispatch, Here, preemption_point};
-use kernel_ops::complete::complete_ended;
+use kernel_ops::complete::{complete_ended, end_buffers, leave_buffers};
 use kernel_ops::machine::{Defect, Own};
 use kernel_ops::party::{Fit, Party};
 use kernel_ops::{cancel, deadlines, object, trace};
-use smp_pending::Target;
+use smp_pending::{Buffers, Target};
 
 /// Threads killed between two preemption points: as many as fit a section of kernel code (`section`), each with
 /// a queue and an interrupt.
@@ -305,7 +305,13 @@ fn claim_operations<M: Machine>(m: M, thread: &'static Thread<M>, key: ThreadKey
         let Some(held) = thread.ops.completions_of(key.generation) else { return Claimed::All };
         let cells = &held.ring().shared.cells;
         deadlines::settle(m, cells, index);
-        cells.drop_with_ring(index);
+        let named = cells.get(index).map_or(Buffers::NONE, smp_pending::Cell::buffers);
+        let of = held.ring().shared.process;
+        if cells.drop_with_ring(index) && named != Buffers::NONE {
+            let closed = leave_buffers(of, named);
+            drop(held);
+            end_buffers(m, of, closed);
+        }
     }
     Claimed::Some
 }
@@ -337,6 +343,8 @@ fn continue_process<M: Machine>(m: M) -> Progress {
         Stage::Calls => drain_calls(m, process),
         // They have what was taken out of its tables.
         Stage::Memory if process.has_changes() => return Progress::Blocked,
+        // Another process's thread copies to or from a page of its, and is done any moment.
+        Stage::Memory if !process.ops.buffers.clear() => return Progress::Blocked,
         Stage::Memory => free_memory(m, process),
         Stage::Record => {
             // Before the look: whoever sends the last of its output puts it into the list again.

@@ -14,12 +14,14 @@
 //!   `scheduling.rs`: threads by name, for who sets shares and reads accounts.
 //! * `session.rs`: which processes belong together.
 //! * `child.rs`: a program starts a program. `load.rs`: its memory is filled. `entry.rs`: a process of the manifest
-//!   starts. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then. `directory.rs`: what there is, to read; `listed.rs`: as it is told.
+//!   starts; `image.rs`: one in a memory object. `handle.rs`, `ending.rs`: waiting for its end, and what comes back then.
+//!   `directory.rs`: what there is, to read; `listed.rs`: as it is told.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 extern crate alloc;
 
 pub mod attach;
+pub mod buffers;
 pub mod change;
 pub mod child;
 pub mod directory;
@@ -30,6 +32,7 @@ pub mod entries;
 pub mod entry;
 mod growth;
 pub mod handle;
+pub mod image;
 pub mod join;
 pub mod listed;
 pub mod load;

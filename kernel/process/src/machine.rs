@@ -89,6 +89,8 @@ pub trait Machine: Objects<Thread = Thread<Self>> {
     fn child_began(self);
     /// The object that a capability of a memory object names, and its interface.
     fn memory_object(facet: MemoryFacet) -> (Self::Other, InterfaceTag);
+    /// The memory object that an object of the machine's is, if it is one.
+    fn memory_facet(object: Self::Other) -> Option<MemoryFacet>;
     /// The tables.
     fn records(self) -> &'static Records<Self>;
     /// How a thread starts, if those are places that user mode has.

@@ -137,8 +137,8 @@ impl From<ChargeError> for SpawnError {
                 Line::KernelStackPages => Self::StackPages,
                 Line::Frames => Self::Frames,
                 Line::KernelBytes => Self::KernelBytes,
-                // No thread is made of sleeps.
-                Line::SleepWaiters => Self::Memory,
+                // No thread is made of sleeps or buffers.
+                Line::SleepWaiters | Line::RegisteredBuffers => Self::Memory,
             },
         }
     }

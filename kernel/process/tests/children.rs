@@ -1,140 +1,18 @@
 //! Programs that start programs, on a machine of host threads: spawn, wait, kill, exit, and what comes back.
 
-use abi_types::{CapSlot, NEVER, Opcode, Sqe, Status};
-use core_ledger::Line;
+use abi_types::{NEVER, Opcode, Sqe, Status};
 use kernel_ops::machine::Defect;
 use schema::manifest::ResourceProfile;
-use schema::process_handle::{self, KillParams, WaitResults};
+use schema::process_handle;
 use schema::process_handle_capnp::ExitReason;
-use schema::process_spawner::{self, SpawnGrant, SpawnParams, SpawnResults};
-use schema::process_spawner_capnp::GrantSource;
-use schema_wire::{Encode, List, Message, Method};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use test_machine::{Body, Config, Done, Grant, HostObject, Process, Report, User, run};
-use zerocopy::IntoBytes;
-
-/// Where a message to the spawner is in a test's memory.
-const MESSAGE: u64 = 0x100_0000;
-
-/// What a child may use.
-const PROFILE: ResourceProfile = ResourceProfile {
-    cap_slots: 8,
-    threads: 2,
-    kernel_stack_pages: 2,
-    frames: 100,
-    sleep_waiters: 2,
-    ring_entries: 8,
-    ring_scratch_limit_bytes: 1 << 16,
-    in_flight_call_limit: 4,
-    endpoint_queue_limit: 4,
-    kernel_bytes: 1 << 16,
+use test_machine::children::{
+    PROFILE, account, body, copied, kill, release, spawn, spawn_as, spawner, wait,
 };
-
-fn body(body: impl Fn(User) + Send + Sync + 'static) -> Body {
-    Arc::new(body)
-}
-
-/// A process that may start others.
-fn spawner(main: impl Fn(User) + Send + Sync + 'static) -> Process {
-    let main = move |user: User| {
-        user.space().map(MESSAGE, 1, true);
-        main(user);
-    };
-    let mut process = Process::new("main", main);
-    process.profile.cap_slots = 64;
-    process.profile.threads = 40;
-    process.profile.kernel_stack_pages = 40;
-    process.profile.frames = 2_000;
-    process.profile.sleep_waiters = 40;
-    process.profile.kernel_bytes = 1 << 22;
-    process.with("processes", Grant::Object(HostObject::ProcessSpawner))
-}
-
-/// Starts program `number`, with what `grants` says.
-fn spawn(user: &mut User, number: u32, grants: &[SpawnGrant<'_>]) -> Result<CapSlot, Done> {
-    spawn_as(user, number, grants, PROFILE)
-}
-
-/// The same with another profile.
-fn spawn_as(
-    user: &mut User,
-    number: u32,
-    grants: &[SpawnGrant<'_>],
-    profile: ResourceProfile,
-) -> Result<CapSlot, Done> {
-    let binary = format!("{number}.elf");
-    let params = SpawnParams {
-        name: "child",
-        binary: &binary,
-        weight: 64,
-        profile,
-        grants: List::of(grants),
-        arguments: List::EMPTY,
-        environment: List::EMPTY,
-    };
-    let mut words = vec![0_u64; 256];
-    let length = params.encode(words.as_mut_bytes()).unwrap() as u32;
-    user.space().fill(MESSAGE, words.as_bytes()).unwrap();
-    let processes = user.cap("processes");
-    let call = User::calling_a(
-        process_spawner::INTERFACE_TAG,
-        processes,
-        process_spawner::methods::Spawn::ORDINAL,
-        length,
-    );
-    let flags = abi_types::SqeFlags::BY_ADDRESS;
-    let done = user.call(Sqe { flags, address: MESSAGE, ..call });
-    if done.status() != Status::Ok {
-        return Err(done);
-    }
-    let message = Message::new(bytes_of(&done)).unwrap();
-    let handle: SpawnResults = message.get().unwrap();
-    Ok(CapSlot::new(u32::from(handle.handle_index), handle.handle_generation))
-}
-
-/// The bytes that a completion brought.
-fn bytes_of(done: &Done) -> &[u8] {
-    &done.words.as_bytes()[..done.cqe.length as usize]
-}
-
-fn wait(user: &mut User, handle: CapSlot) -> (i64, ExitReason) {
-    let done = user.call(User::calling_of::<process_handle::methods::Wait>(handle));
-    assert_eq!(done.status(), Status::Ok);
-    let message = Message::new(bytes_of(&done)).unwrap();
-    let ended: WaitResults = message.get().unwrap();
-    (ended.exit_code, ended.reason)
-}
-
-fn kill(user: &mut User, handle: CapSlot, code: i64) -> Status {
-    let params = KillParams { exit_code: code };
-    let sqe = user.typed::<process_handle::methods::Kill>(handle, 0, &params);
-    user.call(sqe).status()
-}
-
-fn release(user: &mut User, slot: CapSlot) -> Status {
-    let release = Opcode::Release as u8;
-    user.call(Sqe { opcode: release, cap: slot.to_bits(), ..Sqe::default() }).status()
-}
-
-fn copied(name: &str, slot: CapSlot) -> SpawnGrant<'_> {
-    SpawnGrant {
-        name,
-        source: GrantSource::Slot,
-        slot_index: slot.index() as u16,
-        slot_generation: slot.generation(),
-        moved: false,
-        interface_id: 0,
-    }
-}
-
-/// What the caller's process has lent and used, line by line.
-fn account(user: &User) -> Vec<(u32, u32)> {
-    let reading = |line| user.process().ops.ledger.reading(line);
-    Line::ALL.map(|line| (reading(line).used, reading(line).lent)).to_vec()
-}
+use test_machine::{Body, Config, Report, User, run};
 
 fn config(programs: u32) -> Config {
     Config { programs, ..Config::default() }

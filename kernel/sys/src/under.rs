@@ -451,6 +451,13 @@ impl kernel_process::Machine for Kernel {
         space.map_time_page().map_err(no_memory)
     }
 
+    fn memory_facet(object: KernelObject) -> Option<MemoryFacet> {
+        match object {
+            KernelObject::MemoryObject(facet) => Some(facet),
+            _ => None,
+        }
+    }
+
     fn memory_object(facet: MemoryFacet) -> (KernelObject, InterfaceTag) {
         (KernelObject::MemoryObject(facet), schema::memory_object::INTERFACE_TAG)
     }

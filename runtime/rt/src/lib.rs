@@ -44,6 +44,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod buffer;
 pub mod caller;
 pub mod capset;
 mod error;

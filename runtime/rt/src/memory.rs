@@ -53,6 +53,11 @@ impl Memory {
         Self { slot }
     }
 
+    /// The slot.
+    pub(crate) const fn slot(self) -> CapSlot {
+        self.slot
+    }
+
     /// Maps so many bytes of zeros, a multiple of [`PAGE_BYTES`], wherever there is room.
     pub fn map<M: RingMemory, K: Enter>(
         self,
@@ -81,6 +86,11 @@ impl Pages {
     /// Where they are.
     pub const fn address(&self) -> u64 {
         self.address as u64
+    }
+
+    /// How many bytes they have.
+    pub const fn length(&self) -> usize {
+        self.bytes
     }
 
     /// Their memory, for all threads.

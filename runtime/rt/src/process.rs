@@ -14,7 +14,7 @@ use schema::process_handle::{ExitCodeResults, InfoResults, ProcessUsage, WaitRes
 use schema::process_spawner::SpawnGrant;
 use schema::process_spawner_capnp::GrantSource;
 use schema::{process_handle, process_spawner};
-use schema_wire::{CallError, List};
+use schema_wire::{CallError, List, Transfer, TransferIndex};
 
 use crate::capset::{CapSet, NoCap};
 use crate::io::Io;
@@ -32,6 +32,7 @@ pub const DEFAULT_PROFILE: ResourceProfile = ResourceProfile {
     in_flight_call_limit: 32,
     endpoint_queue_limit: 32,
     kernel_bytes: 524_288,
+    registered_buffers: 0,
 };
 
 /// The largest number of arguments, and of variables, that [`Command`] passes on.
@@ -73,6 +74,44 @@ impl<'a> Command<'a> {
             grants: &[],
             arguments: &[],
             environment: &[],
+        }
+    }
+}
+
+/// The texts of a command, as a message has them.
+struct Texts<'a> {
+    arguments: [Argument<'a>; MOST_TEXTS],
+    environment: [Variable<'a>; MOST_TEXTS],
+}
+
+impl<'a> Texts<'a> {
+    const NONE: Self = Self {
+        arguments: [Argument { text: "" }; MOST_TEXTS],
+        environment: [Variable { name: "", value: "" }; MOST_TEXTS],
+    };
+
+    /// Arguments and environment of a command that has not too many of either.
+    fn of<'t>(
+        &'t mut self,
+        command: &Command<'a>,
+    ) -> Result<(List<'t, Argument<'t>>, List<'t, Variable<'t>>), CallError>
+    where
+        'a: 't,
+    {
+        let Command { arguments, environment, .. } = *command;
+        for (to, text) in self.arguments.iter_mut().zip(arguments) {
+            to.text = text;
+        }
+        for (to, (name, value)) in self.environment.iter_mut().zip(environment) {
+            *to = Variable { name, value };
+        }
+        let arguments = self.arguments.get(..arguments.len());
+        let environment = self.environment.get(..environment.len());
+        match (arguments, environment) {
+            (Some(arguments), Some(environment)) => {
+                Ok((List::of(arguments), List::of(environment)))
+            }
+            _ => Err(Status::ParamsTooLarge.into()),
         }
     }
 }
@@ -119,19 +158,8 @@ impl Processes {
         io: &Io<M, K>,
         command: &Command<'_>,
     ) -> Result<Child, CallError> {
-        let mut arguments = [Argument { text: "" }; MOST_TEXTS];
-        let mut environment = [Variable { name: "", value: "" }; MOST_TEXTS];
-        if command.arguments.len() > MOST_TEXTS || command.environment.len() > MOST_TEXTS {
-            return Err(Status::ParamsTooLarge.into());
-        }
-        for (to, text) in arguments.iter_mut().zip(command.arguments) {
-            to.text = text;
-        }
-        for (to, (name, value)) in environment.iter_mut().zip(command.environment) {
-            *to = Variable { name, value };
-        }
-        let arguments = arguments.get(..command.arguments.len()).unwrap_or_default();
-        let environment = environment.get(..command.environment.len()).unwrap_or_default();
+        let mut texts = Texts::NONE;
+        let (arguments, environment) = texts.of(command)?;
         let mut client = process_spawner::Client::new(io.large(), self.slot);
         let made = client.spawn(
             command.name,
@@ -139,8 +167,34 @@ impl Processes {
             command.weight,
             command.profile,
             List::of(command.grants),
-            List::of(arguments),
-            List::of(environment),
+            arguments,
+            environment,
+        )?;
+        Ok(Child::of(made.handle_index, made.handle_generation))
+    }
+
+    /// Starts the program that the first `bytes` of a memory object are, which stays this process's; the command's
+    /// `binary` does not count.
+    pub fn spawn_image<M: RingMemory, K: Enter>(
+        self,
+        io: &Io<M, K>,
+        command: &Command<'_>,
+        image: CapSlot,
+        bytes: u64,
+    ) -> Result<Child, CallError> {
+        let mut texts = Texts::NONE;
+        let (arguments, environment) = texts.of(command)?;
+        let mut client = process_spawner::Client::new(io.large(), self.slot);
+        let made = client.spawn_image(
+            command.name,
+            Some(TransferIndex(0)),
+            bytes,
+            command.weight,
+            command.profile,
+            List::of(command.grants),
+            arguments,
+            environment,
+            &[Transfer { slot: image, is_move: false }],
         )?;
         Ok(Child::of(made.handle_index, made.handle_generation))
     }

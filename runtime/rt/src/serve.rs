@@ -154,7 +154,7 @@ fn insist(
     }
 }
 
-fn deadline(cqe: &Cqe, inline: &[u64; INLINE_WORDS]) -> Option<u64> {
+pub(crate) fn deadline(cqe: &Cqe, inline: &[u64; INLINE_WORDS]) -> Option<u64> {
     if cqe.flags & CqeFlags::DEADLINE == 0 { None } else { inline.last().copied() }
 }
 

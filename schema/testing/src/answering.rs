@@ -76,6 +76,8 @@ answering! {
         protect(ProtectParams) -> ();
         reserve(ReserveParams) -> ReserveResults;
         region(RegionParams) -> RegionResults;
+        register(RegisterParams) -> RegisterResults;
+        unregister(UnregisterParams) -> ();
     }
     memory_object {
         map(MapParams) -> MapResults;

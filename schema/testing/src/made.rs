@@ -147,6 +147,9 @@ structs! {
     virtual_memory::ReserveResults { reserved }
     virtual_memory::RegionParams { address }
     virtual_memory::RegionResults { region }
+    virtual_memory::RegisterParams { address, bytes, write }
+    virtual_memory::RegisterResults { buffer }
+    virtual_memory::UnregisterParams { buffer }
     memory_object::MapParams { address, fixed, offset, bytes, access }
     memory_object::MapResults { mapped }
     memory_object::UnmapParams { address, bytes }
@@ -159,7 +162,7 @@ structs! {
     frame_allocator::UsageResults { used, limit, machine_free }
     manifest::ResourceProfile {
         cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ring_entries,
-        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit, kernel_bytes
+        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit, kernel_bytes, registered_buffers
     }
     process_spawner::SpawnGrant<'a> {
         name, source, slot_index, slot_generation, moved, interface_id
@@ -200,7 +203,7 @@ structs! {
     process_handle::LineUsage { used, lent, limit }
     process_handle::ProcessUsage {
         cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, ring_entries,
-        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit, kernel_bytes
+        ring_scratch_limit_bytes, in_flight_call_limit, endpoint_queue_limit, kernel_bytes, registered_buffers
     }
     process_handle::WaitResults { exit_code, reason }
     process_handle::ExitCodeResults { exited, exit_code, reason }

@@ -81,7 +81,7 @@ pub fn calls(number: u64) -> Vec<Call> {
         timer { Sleep(SleepParams) SleepUntil(SleepUntilParams) }
         virtual_memory {
             Map(MapParams) Unmap(UnmapParams) Protect(ProtectParams) Reserve(ReserveParams)
-            Region(RegionParams)
+            Region(RegionParams) Register(RegisterParams) Unregister(UnregisterParams)
         }
         memory_object {
             Map(MapParams) Unmap(UnmapParams) Protect(ProtectParams) Restrict(RestrictParams)

@@ -16,7 +16,7 @@ const fn bar(name: &'static str, most: Option<u64>, what: &'static str) -> Bar {
 }
 
 /// Every measurement, in the order of the table.
-pub const BARS: [Bar; 18] = [
+pub const BARS: [Bar; 20] = [
     bar("null_entry", Some(150), "cap_enter(0, 0) with an empty ring"),
     bar("ring_nop_1", Some(350), "NOP, one an entry"),
     bar("ring_nop_8", Some(120), "NOP, eight an entry, each"),
@@ -24,6 +24,8 @@ pub const BARS: [Bar; 18] = [
     bar("ipc_rt_0", None, "call and answer, no payload, two processes"),
     bar("ipc_rt_64", Some(1539), "call and answer, 64 bytes each way, two processes"),
     bar("ipc_rt_64_typed", None, "the same with generated client and server"),
+    bar("ipc_rt_4096_address", None, "call and answer, 4096 bytes each way, by address"),
+    bar("ipc_rt_4096_registered", None, "the same through registered buffers"),
     bar("unpark_none", Some(350), "UNPARK without a waiter"),
     bar("park_mismatch", None, "PARK on a word with another value"),
     bar("park_rt", None, "wake another thread, park, be woken by it"),

@@ -39,7 +39,8 @@ pub(crate) fn problems(tree: &Tree) -> Vec<String> {
         else {
             continue;
         };
-        if path == MODULES {
+        // A file below that of its object is a part of it.
+        if path == MODULES || name.contains('/') {
             continue;
         }
         let places = places(tree, name, server);

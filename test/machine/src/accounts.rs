@@ -85,6 +85,10 @@ impl World {
             bytes += OUTPUT_BYTES;
         }
         bytes += self.tables.trace.paid_by(process.key()) as usize;
+        process.ops.buffers.each_open(|pages, record| {
+            counted[Line::RegisteredBuffers.index()] += 1;
+            bytes += record + pages.paid_bytes();
+        });
         let (held_frames, held_bytes) = process.ops.map.held();
         bytes += held_bytes;
         counted[Line::KernelBytes.index()] = bytes as u32;

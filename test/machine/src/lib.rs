@@ -9,7 +9,7 @@
 //!
 //! * `world.rs`: a run, from its processes to the check that nothing is left. `machine.rs`: what the machine
 //!   owes the kernel's crates. `space.rs`: memory. `objects.rs`: what it serves. `user.rs`: user mode.
-//!   `accounts.rs`: accounts compared with what there is. `settled.rs`: that nothing is left. [`history`]: random threads that keep book.
+//!   [`children`]: programs that start programs. `accounts.rs`: accounts compared with what there is. `settled.rs`: that nothing is left. [`history`]: random threads that keep book.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,6 +19,7 @@
 )]
 
 mod accounts;
+pub mod children;
 pub mod history;
 mod latch;
 mod machine;
@@ -30,9 +31,11 @@ mod space;
 mod user;
 mod world;
 
+pub use kernel_object::takes;
 pub use machine::Host;
 pub use objects::{HostObject, granted, released, retained, serve_call};
 pub use plain_schema::plain::INTERFACE_TAG as PLAIN;
+pub use programs::program;
 pub use shared::HostShared;
 pub use space::HostSpace;
 pub use user::{Done, User};

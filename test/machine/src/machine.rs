@@ -508,6 +508,13 @@ impl kernel_process::Machine for Host {
         Ok(())
     }
 
+    fn memory_facet(object: HostObject) -> Option<MemoryFacet> {
+        match object {
+            HostObject::MemoryObject(facet) => Some(facet),
+            _ => None,
+        }
+    }
+
     fn memory_object(facet: MemoryFacet) -> (HostObject, InterfaceTag) {
         let object = HostObject::MemoryObject(facet);
         (object, object.interface())

@@ -270,6 +270,10 @@ impl Objects for Host {
         serve_call(calling, object, method, params, results)
     }
 
+    fn takes(self, interface: InterfaceTag, method: u16) -> u16 {
+        served::takes(interface, method)
+    }
+
     fn is_transferable(self, object: HostObject) -> bool {
         object.is_transferable()
     }

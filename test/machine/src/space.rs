@@ -9,7 +9,8 @@ use core_ledger::{Charge, ChargeError, Frames, Ledger};
 use core_tlb::{CpuSet, Resident, Residents, Shootdown, Token};
 use core_vm::{Access, PageRange};
 use kernel_ops::machine::{NotMapped, Space, Taken};
-use kernel_ops::paid::NoMemory;
+use kernel_ops::paid::{NoMemory, PaidVec};
+use kernel_ops::registered::Pages;
 use smp_ring_testing::cpu_here;
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -329,6 +330,39 @@ impl<R: Copy + Send + 'static> HostSpace<R> {
     }
 }
 
+/// The pages behind a registered buffer.
+pub struct HostPages(PaidVec<SharedPage>);
+
+impl HostPages {
+    /// Bytes that are paid for.
+    pub(crate) fn paid_bytes(&self) -> usize {
+        self.0.paid_bytes() as usize
+    }
+
+    fn each(&self, offset: u64, bytes: usize, mut visit: impl FnMut(usize, &mut u8)) {
+        for (n, at) in (offset..offset + bytes as u64).enumerate() {
+            let page = &self.0.as_ref()[(at / PAGE) as usize];
+            visit(n, &mut page.lock().unwrap()[(at % PAGE) as usize]);
+        }
+    }
+}
+
+impl Pages for HostPages {
+    fn read(&self, offset: u64, to: &mut [u8]) {
+        self.each(offset, to.len(), |n, byte| to[n] = *byte);
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) {
+        self.each(offset, from.len(), |n, byte| *byte = from[n]);
+    }
+
+    fn copy_to(&self, offset: u64, to: &Self, to_offset: u64, bytes: usize) {
+        let mut part = vec![0; bytes];
+        self.read(offset, &mut part);
+        to.write(to_offset, &part);
+    }
+}
+
 impl<R: Copy + Send + 'static> Space for HostSpace<R> {
     fn copy_in(&self, to: &mut [u8], from: u64) -> Result<(), NotMapped> {
         self.each(from, to.len(), false, |n, byte| to[n] = *byte)
@@ -363,6 +397,21 @@ impl<R: Copy + Send + 'static> Space for HostSpace<R> {
         *left = after;
         drop(left);
         self.put(range.address(), range.pages(), access == Access::Write);
+        Ok(())
+    }
+
+    type Pages = HostPages;
+
+    fn new_pages(ledger: &'static Ledger, count: u64) -> Result<HostPages, NoMemory> {
+        Ok(HostPages(PaidVec::with_room(ledger, count as usize)?))
+    }
+
+    fn add_pages(&self, pages: &mut HostPages, part: PageRange) -> Result<(), NotMapped> {
+        let map = self.pages.lock().unwrap();
+        for page in part.first()..part.end() {
+            let page = map.get(&page).ok_or(NotMapped)?;
+            pages.0.push(page.bytes.clone()).expect("there is room for them");
+        }
         Ok(())
     }
 

@@ -129,6 +129,7 @@ impl Process {
             in_flight_call_limit: 4,
             endpoint_queue_limit: 4,
             kernel_bytes: 1 << 20,
+            registered_buffers: 4,
         };
         let grants = vec![
             ("timer", Grant::Object(HostObject::Timer)),

@@ -7,13 +7,13 @@ _CAREFUL = 2
 _RECKLESS = 8
 
 # The profiles of the careful: a ring as usual, and the smallest with the largest messages.
-_PROFILES = ["", "profile = (ringEntries = 4, ringScratchLimitBytes = 65536), "]
+_PROFILES = ["profile = (registeredBuffers = 4), ", "profile = (ringEntries = 4, ringScratchLimitBytes = 65536, registeredBuffers = 4), "]
 
 def _grant(name, what):
     return "    (name = \"%s\", %s)" % (name, what)
 
 def _vandal(number, seed):
-    profile = _PROFILES[number] if number < _CAREFUL else "profile = (ringScratchLimitBytes = 65536), "
+    profile = _PROFILES[number] if number < _CAREFUL else "profile = (ringScratchLimitBytes = 65536, registeredBuffers = 4), "
     grants = [
         _grant("news", "client = (endpoint = \"news\", badge = %d)" % (seed * 256 + number)),
         _grant("echo", "client = (endpoint = \"echo\", badge = 2)"),
@@ -24,6 +24,7 @@ def _vandal(number, seed):
         _grant("info", "systemInfo = void"),
         _grant("calm", "systemInfo = void"),
         _grant("park", "parkSpace = void"),
+        _grant("memory", "virtualMemory = void"),
         _grant("spawner", "threadSpawner = void"),
         _grant("control", "threadControl = void"),
     ]

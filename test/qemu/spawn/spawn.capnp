@@ -18,6 +18,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "control", threadControl = void),
     (name = "processes", processSpawner = void),
     (name = "memory", virtualMemory = void),
+    (name = "frames", frameAllocator = void),
     (name = "own", endpoint = (name = "own", interfaceId = 0xa3f1c2d4e5b60718)),
     (name = "to-own", client = (endpoint = "own", badge = 7))]),
   (name = "later", binary = "child.elf", arguments = [(text = "exit"), (text = "31")], grants = [

@@ -86,6 +86,10 @@ impl<P: Policy + 'static> Objects for Sim<P> {
         test_machine::serve_call(calling, object, method, params, results)
     }
 
+    fn takes(self, interface: InterfaceTag, method: u16) -> u16 {
+        test_machine::takes(interface, method)
+    }
+
     fn is_transferable(self, object: HostObject) -> bool {
         object.is_transferable()
     }
@@ -151,6 +155,13 @@ impl<P: Policy + 'static> kernel_process::Machine for Sim<P> {
 
     fn map_time(self, _: &'static HostSpace<Ring>) -> Result<(), NoMemory> {
         Ok(())
+    }
+
+    fn memory_facet(object: HostObject) -> Option<MemoryFacet> {
+        match object {
+            HostObject::MemoryObject(facet) => Some(facet),
+            _ => None,
+        }
     }
 
     fn memory_object(facet: MemoryFacet) -> (HostObject, InterfaceTag) {

@@ -15,6 +15,7 @@ fuzz_target!(|input: &[u8]| {
         frames: limit,
         sleep_waiters: limit,
         kernel_bytes: limit,
+        registered_buffers: limit,
         ring_entries: 64,
         ..Profile::NONE
     };

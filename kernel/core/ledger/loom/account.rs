@@ -12,6 +12,7 @@ const PROFILE: Profile = Profile {
     frames: 2,
     sleep_waiters: 0,
     kernel_bytes: 0,
+    registered_buffers: 0,
     ring_entries: 64,
     ring_scratch_limit_bytes: 4096,
     in_flight_call_limit: 32,

@@ -53,6 +53,7 @@ impl Ledger {
                 entry(profile, Line::Frames),
                 entry(profile, Line::SleepWaiters),
                 entry(profile, Line::KernelBytes),
+                entry(profile, Line::RegisteredBuffers),
             ],
         }
     }
@@ -98,6 +99,7 @@ impl Ledger {
             frames: self.reading(Line::Frames).lent,
             sleep_waiters: self.reading(Line::SleepWaiters).lent,
             kernel_bytes: self.reading(Line::KernelBytes).lent,
+            registered_buffers: self.reading(Line::RegisteredBuffers).lent,
             ..Profile::NONE
         }
     }
@@ -166,7 +168,7 @@ impl Ledger {
 
     #[inline]
     fn entry(&self, line: Line) -> &Entry {
-        let [cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes] =
+        let [cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes, buffers] =
             &self.lines;
         match line {
             Line::CapSlots => cap_slots,
@@ -175,6 +177,7 @@ impl Ledger {
             Line::Frames => frames,
             Line::SleepWaiters => sleep_waiters,
             Line::KernelBytes => kernel_bytes,
+            Line::RegisteredBuffers => buffers,
         }
     }
 }

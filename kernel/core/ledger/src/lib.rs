@@ -34,7 +34,8 @@ mod word;
 pub use charge::{Charge, OtherAccount, Reservation};
 pub use ledger::{ChargeError, Ledger, Unsettled};
 pub use line::{
-    CapSlots, Counted, Frames, KernelBytes, KernelStackPages, Line, SleepWaiters, Threads,
+    CapSlots, Counted, Frames, KernelBytes, KernelStackPages, Line, RegisteredBuffers,
+    SleepWaiters, Threads,
 };
 pub use loan::{LendError, Loan};
 pub use pool::Pool;

@@ -15,11 +15,13 @@ pub enum Line {
     SleepWaiters,
     /// Bytes of the kernel's heap.
     KernelBytes,
+    /// Registered buffers.
+    RegisteredBuffers,
 }
 
 impl Line {
     /// How many lines there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     /// All lines, each at its [`index`](Self::index).
     pub const ALL: [Self; Self::COUNT] = [
@@ -29,6 +31,7 @@ impl Line {
         Self::Frames,
         Self::SleepWaiters,
         Self::KernelBytes,
+        Self::RegisteredBuffers,
     ];
 
     /// Its position in an account.
@@ -46,6 +49,9 @@ impl Line {
             Self::SleepWaiters => "no sleep left: wait for one to end, or raise sleepWaiters",
             Self::KernelBytes => {
                 "no kernel memory left: end threads or send smaller messages, or raise kernelBytes"
+            }
+            Self::RegisteredBuffers => {
+                "no registered buffer left: unregister one, or raise registeredBuffers"
             }
         }
     }
@@ -89,6 +95,8 @@ counted! {
     SleepWaiters,
     /// [`Line::KernelBytes`].
     KernelBytes,
+    /// [`Line::RegisteredBuffers`].
+    RegisteredBuffers,
 }
 
 #[cfg(all(test, not(loom)))]

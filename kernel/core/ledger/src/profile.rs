@@ -2,7 +2,7 @@
 
 use crate::Line;
 
-/// The limits of one process: the six counted lines, and four that bound a single ring or
+/// The limits of one process: the seven counted lines, and four that bound a single ring or
 /// endpoint and are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -26,6 +26,8 @@ pub struct Profile {
     pub endpoint_queue_limit: u32,
     /// Bytes of the kernel's heap.
     pub kernel_bytes: u32,
+    /// Registered buffers.
+    pub registered_buffers: u32,
 }
 
 /// A limit that is not counted: a child's must not be larger than its spawner's.
@@ -54,6 +56,7 @@ impl Profile {
         in_flight_call_limit: 0,
         endpoint_queue_limit: 0,
         kernel_bytes: 0,
+        registered_buffers: 0,
     };
 
     /// The limit of a counted line.
@@ -66,6 +69,7 @@ impl Profile {
             Line::Frames => self.frames,
             Line::SleepWaiters => self.sleep_waiters,
             Line::KernelBytes => self.kernel_bytes,
+            Line::RegisteredBuffers => self.registered_buffers,
         }
     }
 
@@ -79,6 +83,7 @@ impl Profile {
             frames: line(Line::Frames),
             sleep_waiters: line(Line::SleepWaiters),
             kernel_bytes: line(Line::KernelBytes),
+            registered_buffers: line(Line::RegisteredBuffers),
             ..Self::NONE
         }
     }

@@ -14,6 +14,7 @@ const NOTHING: Profile = Profile {
     in_flight_call_limit: 32,
     endpoint_queue_limit: 32,
     kernel_bytes: 0,
+    registered_buffers: 0,
 };
 
 fn profile(counted: u32) -> Profile {
@@ -24,6 +25,7 @@ fn profile(counted: u32) -> Profile {
         frames: counted,
         sleep_waiters: counted,
         kernel_bytes: counted,
+        registered_buffers: counted,
         ..NOTHING
     }
 }

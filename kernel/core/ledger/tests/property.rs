@@ -14,6 +14,7 @@ const OWN: Profile = Profile {
     in_flight_call_limit: 32,
     endpoint_queue_limit: 32,
     kernel_bytes: 7,
+    registered_buffers: 2,
 };
 
 /// Lines of two types stand for all: the code is the same.
@@ -52,7 +53,7 @@ enum Op {
     Merge(usize, usize),
     Put(usize),
     Take(u32),
-    Lend([u32; 6]),
+    Lend([u32; Line::COUNT]),
     LendTooMuch(u8),
     Close,
     Reopen,
@@ -69,21 +70,31 @@ fn op() -> impl Strategy<Value = Op> {
         4 => any::<(usize, usize)>().prop_map(|(a, b)| Op::Merge(a, b)),
         4 => any::<usize>().prop_map(Op::Put),
         4 => (0_u32..4).prop_map(Op::Take),
-        4 => [0_u32..4, 0..3, 0..4, 0..6, 0..2, 0..4].prop_map(Op::Lend),
+        4 => [0_u32..4, 0..3, 0..4, 0..6, 0..2, 0..4, 0..2].prop_map(Op::Lend),
         1 => any::<u8>().prop_map(Op::LendTooMuch),
         1 => Just(Op::Close),
         2 => Just(Op::Reopen),
     ]
 }
 
-fn child(lines: [u32; 6]) -> Profile {
-    let [cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes] = lines;
-    Profile { cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes, ..OWN }
+fn child(lines: [u32; Line::COUNT]) -> Profile {
+    let [cap_slots, threads, kernel_stack_pages, frames, sleep_waiters, kernel_bytes, buffers] =
+        lines;
+    Profile {
+        cap_slots,
+        threads,
+        kernel_stack_pages,
+        frames,
+        sleep_waiters,
+        kernel_bytes,
+        registered_buffers: buffers,
+        ..OWN
+    }
 }
 
 /// The sums over everything held are the whole model.
-fn sums(held: &[Held<'_>]) -> [(u32, u32); 6] {
-    let mut sums = [(0, 0); 6];
+fn sums(held: &[Held<'_>]) -> [(u32, u32); Line::COUNT] {
+    let mut sums = [(0, 0); Line::COUNT];
     for (line, used, lent) in held.iter().flat_map(Held::takes) {
         sums[line.index()].0 += used;
         sums[line.index()].1 += lent;
@@ -201,7 +212,7 @@ proptest! {
                     }
                 }
                 Op::LendTooMuch(which) => {
-                    let mut child = child([0; 6]);
+                    let mut child = child([0; Line::COUNT]);
                     let (field, limit) = match which % 4 {
                         0 => (&mut child.ring_entries, Limit::RingEntries),
                         1 => (&mut child.ring_scratch_limit_bytes, Limit::RingScratchBytes),
@@ -216,7 +227,7 @@ proptest! {
                     closed = true;
                 }
                 Op::Reopen => {
-                    let settled = sums(&held) == [(0, 0); 6];
+                    let settled = sums(&held) == [(0, 0); Line::COUNT];
                     prop_assert_eq!(ledger.reopen(&OWN).is_ok(), closed && settled);
                     closed = closed && !settled;
                 }
@@ -229,7 +240,7 @@ proptest! {
                 prop_assert_eq!(ledger.reading(line), Reading { used, lent, limit: OWN.counted(line) });
             }
             prop_assert_eq!(ledger.is_zero(), sums.iter().all(|(used, _)| *used == 0));
-            prop_assert_eq!(ledger.is_settled(), sums == [(0, 0); 6]);
+            prop_assert_eq!(ledger.is_settled(), sums == [(0, 0); Line::COUNT]);
         }
         drop(held);
         drop(pool.take(&ledger, pool.count()));

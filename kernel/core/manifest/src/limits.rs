@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use abi_types::limits::{MAX_PARAMS, MAX_SQ_ENTRIES};
+use abi_types::limits::{MAX_BUFFERS, MAX_PARAMS, MAX_SQ_ENTRIES};
 use abi_types::{CAPSET_NAME_BYTES, INLINE_BYTES};
 
 /// The encoding, in bytes.
@@ -32,6 +32,8 @@ pub const FRAMES: RangeInclusive<u32> = 16..=1 << 24;
 pub const SLEEP_WAITERS: RangeInclusive<u32> = 0..=4096;
 /// `kernelBytes`: less than a page holds no table.
 pub const KERNEL_BYTES: RangeInclusive<u32> = 4096..=1 << 30;
+/// `registeredBuffers`.
+pub const REGISTERED_BUFFERS: RangeInclusive<u32> = 0..=MAX_BUFFERS as u32;
 /// `ringEntries`, and a power of two.
 pub const RING_ENTRIES: RangeInclusive<u32> = 2..=MAX_SQ_ENTRIES;
 /// `ringScratchLimitBytes`.

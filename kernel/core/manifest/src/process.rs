@@ -119,6 +119,7 @@ fn read_profile(reader: resource_profile::Reader<'_>, process: &str) -> Result<P
         in_flight_call_limit: reader.get_in_flight_call_limit(),
         endpoint_queue_limit: reader.get_endpoint_queue_limit(),
         kernel_bytes: reader.get_kernel_bytes(),
+        registered_buffers: reader.get_registered_buffers(),
     };
     check_profile(&read).map_err(|error| Error::Profile(Name::new(process), error))
 }

@@ -39,6 +39,7 @@ pub fn check_profile(from: &ResourceProfile) -> Result<Profile, ProfileError> {
     }
     let (in_flight, queue) = (from.in_flight_call_limit, from.endpoint_queue_limit);
     let (scratch, stack_pages) = (from.ring_scratch_limit_bytes, from.kernel_stack_pages);
+    let buffers = from.registered_buffers;
     Ok(Profile {
         cap_slots: in_range("capSlots", from.cap_slots, limits::CAP_SLOTS)?,
         threads: in_range("threads", from.threads, limits::THREADS)?,
@@ -55,6 +56,7 @@ pub fn check_profile(from: &ResourceProfile) -> Result<Profile, ProfileError> {
             .min(limits::CALLS),
         endpoint_queue_limit: in_range("endpointQueueLimit", queue, at_least_1)?.min(limits::CALLS),
         kernel_bytes: in_range("kernelBytes", from.kernel_bytes, limits::KERNEL_BYTES)?,
+        registered_buffers: in_range("registeredBuffers", buffers, limits::REGISTERED_BUFFERS)?,
     })
 }
 

@@ -23,11 +23,11 @@ struct Process {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     /// In the order of the schema.
-    profile: [u32; 10],
+    profile: [u32; 11],
     grants: Vec<(String, Kind)>,
 }
 
-const DEFAULTS: [u32; 10] = [64, 16, 512, 4096, 16, 64, 4096, 32, 32, 524_288];
+const DEFAULTS: [u32; 11] = [64, 16, 512, 4096, 16, 64, 4096, 32, 32, 524_288, 0];
 
 /// The canonical encoding, 8-aligned.
 fn encode(processes: &[Process]) -> Vec<u64> {
@@ -51,7 +51,7 @@ fn encode(processes: &[Process]) -> Vec<u64> {
             variable.set_value(value.as_str());
         }
         let mut profile = to.reborrow().init_profile();
-        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes] =
+        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes, buffers] =
             process.profile;
         profile.set_cap_slots(slots);
         profile.set_threads(threads);
@@ -63,6 +63,7 @@ fn encode(processes: &[Process]) -> Vec<u64> {
         profile.set_in_flight_call_limit(flight);
         profile.set_endpoint_queue_limit(queue);
         profile.set_kernel_bytes(bytes);
+        profile.set_registered_buffers(buffers);
         let mut grants = to.init_grants(process.grants.len() as u32);
         for (position, (name, kind)) in process.grants.iter().enumerate() {
             let mut grant = grants.reborrow().get(position as u32);
@@ -115,6 +116,7 @@ fn is_valid(processes: &[Process]) -> bool {
         1..=u64::from(u32::MAX),
         1..=u64::from(u32::MAX),
         4096..=1 << 30,
+        0..=32,
     ];
     let mut names = HashSet::new();
     let mut receivers = HashSet::new();
@@ -199,10 +201,10 @@ fn process() -> impl Strategy<Value = Process> {
         9 => Just(DEFAULTS),
         1 => any::<(prop::sample::Index, u32)>().prop_map(|(index, value)| {
             let mut profile = DEFAULTS;
-            profile[index.index(10)] = value;
+            profile[index.index(11)] = value;
             profile
         }),
-        1 => (0usize..10, 0u32..5).prop_map(|(index, value)| {
+        1 => (0usize..11, 0u32..5).prop_map(|(index, value)| {
             let mut profile = DEFAULTS;
             profile[index] = value;
             profile
@@ -256,12 +258,13 @@ fn compare(manifest: &Manifest<'_>, processes: &[Process]) {
             start.arguments().count() + start.variables().count() > 0
         );
         let profile = read.profile;
-        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes] =
+        let [slots, threads, stack, frames, sleeps, ring, scratch, flight, queue, bytes, buffers] =
             process.profile;
         assert_eq!((profile.cap_slots, profile.threads), (slots, threads));
         assert_eq!((profile.kernel_stack_pages, profile.frames), (stack, frames));
         assert_eq!((profile.sleep_waiters, profile.ring_entries), (sleeps, ring));
         assert_eq!((profile.ring_scratch_limit_bytes, profile.kernel_bytes), (scratch, bytes));
+        assert_eq!(profile.registered_buffers, buffers);
         assert_eq!(
             (profile.in_flight_call_limit, profile.endpoint_queue_limit),
             (flight.min(32), queue.min(32))

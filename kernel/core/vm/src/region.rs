@@ -66,6 +66,15 @@ pub enum Use {
         /// Where the memory comes from.
         backing: Backing,
     },
+    /// Memory that a registered buffer is made of: it is neither unmapped nor protected before the buffer is given up.
+    Registered {
+        /// What may be done with it.
+        access: Access,
+        /// The most that a later protect may allow.
+        ceiling: Ceiling,
+        /// Where the memory comes from.
+        backing: Backing,
+    },
     /// On its way out: what is behind the pages until they are settled, if anything is.
     Leaving(Option<Backing>),
 }
@@ -76,11 +85,18 @@ impl Use {
         matches!(self, Self::Settling { .. } | Self::Leaving(_))
     }
 
+    /// Whether it is somebody's range as a whole, and so is one region with none of its neighbours.
+    pub(crate) const fn is_apart(self) -> bool {
+        self.is_in_transit() || matches!(self, Self::Registered { .. })
+    }
+
     /// What is behind the pages, if anything is.
     pub const fn backing(self) -> Option<Backing> {
         match self {
             Self::Reserved => None,
-            Self::Mapped { backing, .. } | Self::Settling { backing, .. } => Some(backing),
+            Self::Mapped { backing, .. }
+            | Self::Settling { backing, .. }
+            | Self::Registered { backing, .. } => Some(backing),
             Self::Leaving(backing) => backing,
         }
     }
@@ -149,6 +165,9 @@ impl Region {
             Use::Settling { access, ceiling, backing } => {
                 Use::Settling { access, ceiling, backing: backing.after(pages) }
             }
+            Use::Registered { access, ceiling, backing } => {
+                Use::Registered { access, ceiling, backing: backing.after(pages) }
+            }
             Use::Leaving(Some(backing)) => Use::Leaving(Some(backing.after(pages))),
             Use::Leaving(None) => Use::Leaving(None),
         }
@@ -162,10 +181,10 @@ impl Region {
     }
 
     /// Whether `next` begins where it ends and is the same thing going on. What is in transit may be two threads'
-    /// doing, of which one settles first.
+    /// doing, of which one settles first, and what is registered two buffers, of which one is given up first.
     pub(crate) fn continues_in(&self, next: &Self) -> bool {
         self.range.end() == next.range.first()
-            && !self.usage.is_in_transit()
+            && !self.usage.is_apart()
             && self.usage_at(self.range.pages()) == next.usage
     }
 

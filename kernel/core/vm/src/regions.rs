@@ -28,6 +28,10 @@ pub enum VmError {
     NotMapped,
     /// Some page is in transit: another thread is about to change it.
     Busy,
+    /// Some page is of a registered buffer.
+    Registered,
+    /// Some page cannot be written.
+    NotWritable,
     /// Some page is not of the memory object that is meant.
     NotOfObject,
     /// Some page belongs to an object whose facet does not allow this access.
@@ -131,7 +135,7 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         for piece in self.pieces(range) {
             match piece.usage {
                 Use::Reserved => {}
-                Use::Mapped { .. } => return Err(VmError::Occupied),
+                Use::Mapped { .. } | Use::Registered { .. } => return Err(VmError::Occupied),
                 Use::Settling { .. } | Use::Leaving(_) => return Err(VmError::Busy),
             }
             reserved = reserved.saturating_add(piece.range.pages());
@@ -159,6 +163,7 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
     pub fn unmap(&mut self, range: PageRange, object: Option<u64>) -> Result<(), VmError> {
         self.check_covered(range, |piece| match piece.usage {
             Use::Settling { .. } | Use::Leaving(_) => Err(VmError::Busy),
+            Use::Registered { .. } => Err(VmError::Registered),
             usage => is_of(usage, object),
         })?;
         self.rewrite(range, |piece| Some(Use::Leaving(piece.usage.backing())))
@@ -175,6 +180,7 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
         self.check_covered(range, |piece| match piece.usage {
             Use::Reserved => Err(VmError::NotMapped),
             Use::Settling { .. } | Use::Leaving(_) => Err(VmError::Busy),
+            Use::Registered { .. } => Err(VmError::Registered),
             Use::Mapped { ceiling, .. } => {
                 is_of(piece.usage, object)?;
                 if ceiling.permits(access) { Ok(()) } else { Err(VmError::AboveCeiling) }
@@ -186,6 +192,37 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
             }
             usage => Some(usage),
         })
+    }
+
+    /// Makes pages a registered buffer's, all of which are mapped, and for writing if it is to be written: nobody unmaps
+    /// or protects them until they are [unregistered](Self::unregister).
+    pub fn register(&mut self, range: PageRange, is_written: bool) -> Result<(), VmError> {
+        self.check_covered(range, |piece| match piece.usage {
+            Use::Reserved => Err(VmError::NotMapped),
+            Use::Settling { .. } | Use::Leaving(_) => Err(VmError::Busy),
+            Use::Registered { .. } => Err(VmError::Registered),
+            Use::Mapped { access, .. } if is_written && access != Access::Write => {
+                Err(VmError::NotWritable)
+            }
+            Use::Mapped { .. } => Ok(()),
+        })?;
+        self.rewrite(range, |piece| match piece.usage {
+            Use::Mapped { access, ceiling, backing } => {
+                Some(Use::Registered { access, ceiling, backing })
+            }
+            usage => Some(usage),
+        })
+    }
+
+    /// The buffer that these pages are of, all of them, is given up. Cannot fail, as [`settle`](Self::settle).
+    pub fn unregister(&mut self, range: PageRange) {
+        let done = self.rewrite(range, |piece| match piece.usage {
+            Use::Registered { access, ceiling, backing } => {
+                Some(Use::Mapped { access, ceiling, backing })
+            }
+            usage => Some(usage),
+        });
+        debug_assert!(done.is_ok(), "the regions of a buffer are whole regions");
     }
 
     /// What was begun for this range is done: what settles is mapped, what leaves is gone, and `gone` is told of
@@ -247,8 +284,9 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
             if PageRange::from_page(region.range.first(), region.range.pages()).is_err() {
                 return Err("a region outside user memory or in the kernel's areas");
             }
-            if let Use::Mapped { access, ceiling, .. } | Use::Settling { access, ceiling, .. } =
-                region.usage
+            if let Use::Mapped { access, ceiling, .. }
+            | Use::Settling { access, ceiling, .. }
+            | Use::Registered { access, ceiling, .. } = region.usage
                 && !ceiling.permits(access)
             {
                 return Err("a region with more access than its object's facet allows");

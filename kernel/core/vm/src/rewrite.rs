@@ -62,8 +62,8 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
             None => self.close_gap(at, at.saturating_add(1)),
             Some(new) => {
                 self.put(at, new);
-                // What is in transit joins nothing.
-                if !new.usage.is_in_transit() {
+                // What is somebody's range joins nothing.
+                if !new.usage.is_apart() {
                     self.merge(at.saturating_sub(1), at.saturating_add(2));
                 }
             }
@@ -73,7 +73,7 @@ impl<S: AsRef<[Region]> + AsMut<[Region]>> Regions<S> {
     /// Puts one region where only reserved pages are, or none.
     pub(crate) fn replace(&mut self, new: Region) -> Result<(), VmError> {
         let (from, to) = self.indices(new.range);
-        if from == to && new.usage.is_in_transit() {
+        if from == to && new.usage.is_apart() {
             // Nothing is in the way, and it joins nothing.
             if self.all().len() >= self.limit() {
                 return Err(VmError::Full);

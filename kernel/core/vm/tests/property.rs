@@ -19,6 +19,8 @@ struct Page {
 enum Way {
     In,
     Out,
+    /// Not in transit: a registered buffer's.
+    Held,
 }
 
 impl Page {
@@ -37,8 +39,13 @@ impl Page {
             (Some((access, ceiling, backing)), Some((_, _, Way::In))) => {
                 Use::Settling { access, ceiling, backing }
             }
+            (Some((access, ceiling, backing)), Some((_, _, Way::Held))) => {
+                Use::Registered { access, ceiling, backing }
+            }
             (behind, Some((_, _, Way::Out))) => Use::Leaving(behind.map(|(_, _, backing)| backing)),
-            (None, Some((_, _, Way::In))) => unreachable!("nothing settles without memory"),
+            (None, Some((_, _, Way::In | Way::Held))) => {
+                unreachable!("nothing settles or is registered without memory")
+            }
         }
     }
 }
@@ -75,6 +82,8 @@ enum Op {
     Reserve(Place),
     Unmap(Place, Option<u64>),
     Protect(Place, Access, Option<u64>),
+    Register(Place, bool),
+    Unregister(usize),
     Settle(usize),
     Drain(usize),
     Grow,
@@ -111,6 +120,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => place().prop_map(Op::Reserve),
         7 => (place(), only()).prop_map(|(p, o)| Op::Unmap(p, o)),
         6 => (place(), access(), only()).prop_map(|(p, a, o)| Op::Protect(p, a, o)),
+        5 => (place(), any::<bool>()).prop_map(|(p, w)| Op::Register(p, w)),
+        4 => (0_usize..4).prop_map(Op::Unregister),
         14 => (0_usize..4).prop_map(Op::Settle),
         1 => (0_usize..4).prop_map(Op::Drain),
         1 => Just(Op::Grow),
@@ -171,13 +182,22 @@ struct World {
     limit: usize,
     /// Changes that are not settled.
     begun: Vec<(u32, PageRange)>,
+    /// Buffers that are not given up.
+    held: Vec<(u32, PageRange)>,
     changes: u32,
 }
 
 impl World {
     fn new() -> Self {
         let list = Regions::new(vec![Region::UNUSED; LIMIT + 2]).unwrap();
-        Self { list, model: Model::new(), limit: LIMIT, begun: Vec::new(), changes: 0 }
+        Self {
+            list,
+            model: Model::new(),
+            limit: LIMIT,
+            begun: Vec::new(),
+            held: Vec::new(),
+            changes: 0,
+        }
     }
 
     /// What the operation must do to the model, or which error it must give.
@@ -220,7 +240,7 @@ impl World {
             Err(VmError::ObjectTooShort)
         } else {
             self.expect(place, |page, old| match old {
-                Some(Page { transit: Some(_), .. }) => Err(VmError::Busy),
+                Some(Page { transit: Some((_, _, Way::In | Way::Out)), .. }) => Err(VmError::Busy),
                 Some(Page { behind: Some(_), .. }) => Err(VmError::Occupied),
                 _ => {
                     let behind = (0..page - place.first)
@@ -255,6 +275,7 @@ impl World {
     fn may_change(old: Option<&Page>, only: Option<u64>) -> Result<Page, VmError> {
         match old {
             None => Err(VmError::NotMapped),
+            Some(Page { transit: Some((_, _, Way::Held)), .. }) => Err(VmError::Registered),
             Some(Page { transit: Some(_), .. }) => Err(VmError::Busy),
             Some(page) => match (only, page.behind) {
                 (None, _) => Ok(*page),
@@ -326,6 +347,35 @@ impl World {
                     self.begin(range);
                 }
             }
+            Op::Register(place, is_written) => {
+                let Ok(range) = PageRange::from_page(place.first, place.pages) else { return };
+                let expected = self.expect(place, |page, old| {
+                    let old = Self::may_change(old, None)?;
+                    let (access, _, _) = old.behind.ok_or(VmError::NotMapped)?;
+                    if is_written && access != Access::Write {
+                        return Err(VmError::NotWritable);
+                    }
+                    let transit = Some((self.changes, self.piece(page), Way::Held));
+                    Ok(Some(Page { transit, ..old }))
+                });
+                let got = self.list.register(range, is_written);
+                if self.agree(got, expected).is_some() {
+                    self.held.push((self.changes, range));
+                    self.changes += 1;
+                }
+            }
+            Op::Unregister(number) => {
+                if self.held.is_empty() {
+                    return;
+                }
+                let (change, range) = self.held.remove(number % self.held.len());
+                self.list.unregister(range);
+                for page in self.model.values_mut() {
+                    if matches!(page.transit, Some((of, _, Way::Held)) if of == change) {
+                        page.transit = None;
+                    }
+                }
+            }
             Op::Settle(number) => {
                 if self.begun.is_empty() {
                     return;
@@ -356,6 +406,9 @@ impl World {
                 // The end of a process: nothing is in transit any more.
                 while !self.begun.is_empty() {
                     self.step(&Op::Settle(0));
+                }
+                while !self.held.is_empty() {
+                    self.step(&Op::Unregister(0));
                 }
                 let taken: Vec<Region> = self.list.all().iter().take(most).copied().collect();
                 let mut gone = Vec::new();

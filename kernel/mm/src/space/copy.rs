@@ -5,12 +5,13 @@
 //! One copy is at most a page long, so the lock is held for a bounded time; a longer one is made of
 //! several, and user memory may change between them, as it may at any time.
 
-use super::{AddressSpace, Detached, SpaceError};
+use super::{AddressSpace, BufferPages, Detached, SpaceError};
 use crate::shared::SharedFrames;
 use crate::tables::Store;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core_address::{Frame, PAGE_SIZE, PhysAddr, VirtAddr, is_lower_half};
+use core_ledger::Ledger;
 use core_paging::{Access, tree};
 use core_vm::PageRange;
 use kernel_arch::{paging, user};
@@ -71,7 +72,7 @@ fn pieces(root: Frame, address: u64, bytes: usize, want: Want) -> Result<[Piece;
 /// look into, words first.
 ///
 /// # Safety
-/// Both ranges are valid memory and do not overlap.
+/// Both ranges are valid memory. If they overlap, as only two of a user's own may, some of their bytes are written there.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: by the contract; the direction flag is clear in the kernel.
     unsafe {
@@ -222,6 +223,16 @@ impl kernel_ops::machine::Space for AddressSpace {
     fn map_new(&self, range: PageRange, access: Access) -> Result<(), NoMemory> {
         let mapped = AddressSpace::map_new(self, range.address(), range.pages(), access);
         mapped.map_err(no_memory)
+    }
+
+    type Pages = BufferPages;
+
+    fn new_pages(ledger: &'static Ledger, count: u64) -> Result<BufferPages, NoMemory> {
+        BufferPages::with_room(ledger, count)
+    }
+
+    fn add_pages(&self, pages: &mut BufferPages, part: PageRange) -> Result<(), NotMapped> {
+        self.add_to_buffer(pages, part)
     }
 
     type Shared = SharedFrames;

@@ -13,13 +13,15 @@
 //! - the space is taken apart only once no context is made for it, so no CPU has it loaded.
 //!
 //! * [`copy`]: reading and writing user memory. [`enter`]: what is mapped. [`detached`]: what was unmapped.
-//! * [`pinned`]: ring blocks, which the kernel reaches without a walk.
+//! * [`pinned`]: ring blocks, which the kernel reaches without a walk. [`buffer`]: registered buffers, alike.
 
+mod buffer;
 mod copy;
 mod detached;
 mod enter;
 mod pinned;
 
+pub use buffer::BufferPages;
 pub(crate) use copy::copy as copy_between;
 pub use copy::{MAX_COPY_BYTES, NotMapped};
 pub use detached::{Detached, MAX_PAGES};

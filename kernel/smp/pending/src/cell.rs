@@ -97,6 +97,36 @@ impl Operation {
     }
 }
 
+/// The registered buffers that an operation names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// What goes out is there.
+    pub payload: Option<u16>,
+    /// What comes in goes there.
+    pub room: Option<u16>,
+}
+
+impl Buffers {
+    /// None: most operations.
+    pub const NONE: Self = Self { payload: None, room: None };
+}
+
+impl Operation {
+    /// The registered buffers that it names.
+    #[inline]
+    pub const fn buffers(&self) -> Buffers {
+        let payload = match self.payload {
+            Payload::Registered { buffer, .. } => Some(buffer),
+            _ => None,
+        };
+        let room = match self.room {
+            Room::Registered { buffer, .. } => Some(buffer),
+            _ => None,
+        };
+        Buffers { payload, room }
+    }
+}
+
 /// The words of a cell.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -191,6 +221,20 @@ impl Cell {
         let head = u64::from(method) << METHOD_SHIFT | u64::from(slot) << PAYLOAD_SLOT_SHIFT;
         self.head.store(head, Relaxed);
         self.sizes.store(u64::from(length), Relaxed);
+    }
+
+    /// Whether the operation names a registered buffer. Of an operation that is pending, as the next.
+    #[inline(always)]
+    pub fn names_buffers(&self) -> bool {
+        const EITHER: u64 = REGISTERED << PAYLOAD_FORM_SHIFT | REGISTERED << ROOM_FORM_SHIFT;
+        static_assertions::const_assert!(REGISTERED & (INLINE | ADDRESS) == 0);
+        self.head.load(Relaxed) & EITHER != 0
+    }
+
+    /// The registered buffers that the operation names.
+    #[inline]
+    pub fn buffers(&self) -> Buffers {
+        if self.names_buffers() { self.operation().buffers() } else { Buffers::NONE }
     }
 
     /// The operation, for whoever claimed it.

@@ -116,9 +116,10 @@ impl<C: AsRef<[Cell]>, M: AsRef<[AtomicU64]>> Cells<C, M> {
     }
 
     /// Gives back the cell of an operation that is never completed: its ring is about to go, and the credit
-    /// with it. By the one who takes the thread apart, under the completion lock.
-    pub fn drop_with_ring(&self, index: u32) {
-        self.give_back(index);
+    /// with it. By the one who takes the thread apart, under the completion lock. `false` if it was free.
+    #[must_use = "what a cell held is to be let go of, once"]
+    pub fn drop_with_ring(&self, index: u32) -> bool {
+        self.give_back(index)
     }
 
     /// Gives a cell back; `false` if it was free. Nobody else gives it back at the same time: the look and

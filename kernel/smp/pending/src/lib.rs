@@ -18,5 +18,5 @@
 mod cell;
 mod cells;
 
-pub use cell::{Bound, Cell, Limit, Operation, Target};
+pub use cell::{Bound, Buffers, Cell, Limit, Operation, Target};
 pub use cells::Cells;

@@ -115,7 +115,7 @@ fn an_operation_is_completed_or_goes_with_its_ring() {
         while cells.busy(0).count() <= index as usize {
             cells.keep(credit(9), &PLAIN).unwrap();
         }
-        cells.drop_with_ring(index);
+        assert!(cells.drop_with_ring(index));
         assert_eq!(cells.finish(index), None);
     }
 }

@@ -11,7 +11,7 @@ mod info;
 mod random;
 
 use crate::kernel::{Calling, Kernel, KernelObject, Object, Thread};
-use abi_types::Status;
+use abi_types::{InterfaceTag, Status};
 use kernel_object as served;
 use kernel_ops::machine::ProcessPart;
 use kernel_ops::object::Objects;
@@ -38,6 +38,10 @@ impl Objects for Kernel {
             // Their operations are the ring's own; calls on facets do not come here.
             Object::ParkSpace | Object::Facet(_) => Err(Status::Unimplemented),
         }
+    }
+
+    fn takes(self, interface: InterfaceTag, method: u16) -> u16 {
+        served::takes(interface, method)
     }
 
     fn is_transferable(self, object: KernelObject) -> bool {

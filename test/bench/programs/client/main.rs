@@ -7,12 +7,13 @@
 //! entries, switches.
 //!
 //! * [`measure`]: samples and their summary. [`raw`]: operations by hand.
-//! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process. [`park`], [`threads`], [`memory`].
+//! * [`ring`]: entries and NOPs. [`ipc`]: calls to another process, [`large`]: with a page. [`park`], [`threads`], [`memory`].
 //! * [`timed`]: operations with a deadline.
 #![no_std]
 #![no_main]
 
 mod ipc;
+mod large;
 mod measure;
 mod memory;
 mod park;
@@ -37,6 +38,8 @@ struct Bench {
     counter: Counter,
     echo: CapSlot,
     typed: CapSlot,
+    by_address: CapSlot,
+    registered: CapSlot,
     yielder: CapSlot,
     timer: CapSlot,
     park_space: CapSlot,
@@ -52,6 +55,8 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("bench.ipc_rt_0", ipc::round_trip_0),
     Test::new("bench.ipc_rt_64", ipc::round_trip_64),
     Test::new("bench.ipc_rt_64_typed", ipc::round_trip_64_typed),
+    Test::new("bench.ipc_rt_4096_address", large::by_address),
+    Test::new("bench.ipc_rt_4096_registered", large::registered),
     Test::new("bench.unpark_none", park::unpark_none),
     Test::new("bench.park_mismatch", park::mismatch),
     Test::new("bench.park_rt", park::round_trip),
@@ -71,6 +76,8 @@ fn main(env: &'static Env) -> Result<(), Error> {
         counter: Counter::new(),
         echo: env.cap("echo", plain_schema::plain::INTERFACE_ID)?,
         typed: env.cap("typed", echo::INTERFACE_ID)?,
+        by_address: env.cap("large", plain_schema::plain::INTERFACE_ID)?,
+        registered: env.cap("registered", plain_schema::plain::INTERFACE_ID)?,
         yielder: env.cap("yielder", plain_schema::plain::INTERFACE_ID)?,
         timer: env.cap("timer", schema::timer::INTERFACE_ID)?,
         park_space: env.cap("park", schema::park_space::INTERFACE_ID)?,

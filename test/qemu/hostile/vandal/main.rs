@@ -55,6 +55,7 @@ fn main(env: &Env) -> Result<(), Error> {
     let Some(block) = RingBlock::new(word(RingWord::SqEntries)) else { exit(1) };
     let Start { seed, is_reckless } = hello(env);
     IS_RECKLESS.store(is_reckless, Ordering::Relaxed);
+    sqes::register(env);
     // All that needs this thread's ring in good order comes before anything spoils it.
     let _ = threads.spawn(&env.io, &STACKS[1], spoil::block, seed + 1)?;
     let _ = threads.spawn(&env.io, &STACKS[2], spoil::indices, seed + 2)?;

@@ -10,7 +10,22 @@ use test_ring::Random;
 
 /// What SQEs with a good address point to. Whatever the kernel writes at one of them, up to the limit of
 /// a call, stays in here.
-static BUFFER: [AtomicU64; 20 * 1024] = [const { AtomicU64::new(0) }; 20 * 1024];
+static BUFFER: Aligned = Aligned([const { AtomicU64::new(0) }; 20 * 1024]);
+
+/// From the beginning of a page on: some of it is registered.
+#[repr(align(4096))]
+struct Aligned([AtomicU64; 20 * 1024]);
+
+/// Registers parts of the memory that SQEs point to, the second for reading alone.
+pub fn register(env: &Env) {
+    let Ok(memory) = env.cap("memory", schema::virtual_memory::INTERFACE_ID) else { return };
+    let at = BUFFER.0.as_ptr().expose_provenance() as u64;
+    let mut client = schema::virtual_memory::Client::new(env.io.caller(), memory);
+    for (page, write) in [(0, true), (4, false), (8, true)] {
+        // A vandal without a buffer names buffers all the same.
+        let _made = client.register(at + page * 4096, 4 * 4096, write);
+    }
+}
 /// Where in it PARKs wait for one another.
 const PARKED_AT: u64 = 96 * 1024;
 /// Where in it other addresses begin, at most.
@@ -23,13 +38,14 @@ pub const ADDRESS: usize = 4;
 pub const RESULT_ADDRESS: usize = 5;
 
 /// What it was granted, and what that is called as.
-const NAMES: [(&str, InterfaceTag); 7] = [
+const NAMES: [(&str, InterfaceTag); 8] = [
     ("echo", PLAIN),
     ("own", schema::endpoint::INTERFACE_TAG),
     ("self", PLAIN),
     ("timer", schema::timer::INTERFACE_TAG),
     ("info", schema::system_info::INTERFACE_TAG),
     ("park", schema::park_space::INTERFACE_TAG),
+    ("memory", schema::virtual_memory::INTERFACE_TAG),
     ("control", schema::thread_control::INTERFACE_TAG),
 ];
 
@@ -43,8 +59,8 @@ pub struct Caps {
 impl Caps {
     pub fn of(env: &Env) -> Self {
         let named = |name| env.caps.named(name).unwrap_or(CapSlot::NONE);
-        // The thread's own end is for who has nothing to lose.
-        let count = if is_reckless() { NAMES.len() } else { NAMES.len() - 1 };
+        // The thread's own end, and that of its memory, are for who has nothing to lose.
+        let count = if is_reckless() { NAMES.len() } else { NAMES.len() - 2 };
         Self { slots: NAMES.map(|(name, _)| named(name)), park: named("park"), count }
     }
 
@@ -82,7 +98,7 @@ pub fn operation(random: &mut Random) -> u64 {
 
 /// Where a message comes from: the buffer, the ring, nothing, the kernel.
 pub fn source(random: &mut Random) -> u64 {
-    let buffer = BUFFER.as_ptr().expose_provenance() as u64;
+    let buffer = BUFFER.0.as_ptr().expose_provenance() as u64;
     match random.below(8) {
         0..4 => buffer + random.below(FIRST_BYTES),
         4 => RING_VADDR + random.below(1 << 16),
@@ -106,9 +122,18 @@ pub fn destination(random: &mut Random) -> u64 {
     }
 }
 
+/// Where in a buffer something is, mostly.
+fn offset(random: &mut Random) -> u64 {
+    match random.below(6) {
+        0 => random.bits(),
+        1 => 4 * 4096 - random.below(200),
+        _ => random.below(2 * 4096),
+    }
+}
+
 /// An address of this process's own memory: its statics, its first stack, its rings.
 pub fn anywhere(random: &mut Random) -> u64 {
-    let statics = BUFFER.as_ptr().expose_provenance() as u64;
+    let statics = BUFFER.0.as_ptr().expose_provenance() as u64;
     match random.below(4) {
         0 => statics.wrapping_add(random.below(1 << 19)).wrapping_sub(1 << 18),
         1 => STACK_TOP - 1 - random.below(4096),
@@ -139,8 +164,8 @@ pub fn any_sqe(random: &mut Random, caps: &Caps) -> [u64; 8] {
     ]);
     let mut made = Sqe {
         opcode: opcode as u8,
-        flags: if random.one_in(2) { 0 } else { random.bits() as u8 & 0b1_0111 },
-        method: random.below(4) as u16,
+        flags: if random.one_in(2) { 0 } else { random.bits() as u8 & 0b11_1111 },
+        method: random.below(7) as u16,
         length: random.of(&[0, 8, 16, 100, 128, 129, 4096, 70_000]),
         // Few names, so that CANCEL finds something.
         user_data: random.below(16),
@@ -164,7 +189,14 @@ pub fn any_sqe(random: &mut Random, caps: &Caps) -> [u64; 8] {
             if made.flags & 1 << 2 != 0 {
                 (made.address, made.buffer) = (source(random), 0);
             }
-            if made.flags & 1 << 4 != 0 {
+            if made.flags & 1 << 3 != 0 {
+                (made.address, made.buffer) = (offset(random), random.below(5) as u16);
+            }
+            if made.flags & 1 << 5 != 0 {
+                (made.result_address, made.result_buffer) =
+                    (offset(random), random.below(5) as u16);
+                made.result_capacity = random.of(&[0, 64, 4096, 1 << 20]);
+            } else if made.flags & 1 << 4 != 0 {
                 made.result_address = destination(random);
                 made.result_capacity = random.of(&[0, 64, 4096, 1 << 20]);
             }

@@ -5,11 +5,12 @@
 //!
 //! * [`opcodes`]: what an SQE may be, and the status of what it may not.
 //! * [`enter`]: `cap_enter` itself. [`full`]: a queue that nobody drains.
-//! * [`cancel`]: RELEASE and CANCEL. [`payload`]: messages by address.
+//! * [`cancel`]: RELEASE and CANCEL. [`payload`]: messages by address. [`buffers`]: through registered ones.
 //! * [`objects`]: what the kernel serves itself. [`interfaces`]: calls that mean another interface.
 #![no_std]
 #![no_main]
 
+mod buffers;
 mod cancel;
 mod enter;
 mod full;
@@ -22,7 +23,7 @@ mod threads;
 use abi_types::CapSlot;
 use capos_rt::thread::Threads;
 use capos_rt::{Env, Error};
-use schema::{console, endpoint, park_space, system_info, timer};
+use schema::{console, endpoint, frame_allocator, park_space, system_info, timer, virtual_memory};
 use test_kit::{Suite, Test};
 
 capos_rt::main!(main);
@@ -48,6 +49,8 @@ pub struct Bench {
     pub second: CapSlot,
     pub echo: CapSlot,
     pub threads: Threads,
+    pub memory: CapSlot,
+    pub frames: CapSlot,
 }
 
 const SUITE: Suite<Bench> = Suite::new(&[
@@ -78,6 +81,11 @@ const SUITE: Suite<Bench> = Suite::new(&[
     Test::new("ring.too_large", payload::too_large),
     Test::new("ring.deadline_word", payload::deadline_word),
     Test::new("ring.object_buffers", payload::object_buffers),
+    Test::new("ring.buffers", buffers::messages),
+    Test::new("ring.wrong_buffers", buffers::wrong),
+    Test::new("ring.buffers_pages_stay", buffers::pages_stay),
+    Test::new("ring.buffers_wait_for_uses", buffers::waits_for_uses),
+    Test::new("ring.buffers_race", buffers::races),
     Test::new("ring.console", objects::console),
     Test::new("ring.timer", objects::timer),
     Test::new("ring.sleep_quota", objects::sleep_quota),
@@ -103,6 +111,8 @@ fn main(env: &'static Env) -> Result<(), Error> {
         second: env.cap("second", test_ring::plain::INTERFACE_ID)?,
         echo: env.cap("echo", test_ring::plain::INTERFACE_ID)?,
         threads: Threads::of(&env.caps)?,
+        memory: env.cap("memory", virtual_memory::INTERFACE_ID)?,
+        frames: env.cap("frames", frame_allocator::INTERFACE_ID)?,
     };
     test_user::run_with(env, &SUITE, &mut bench)
 }

@@ -2,12 +2,13 @@
 //!
 //! * [`starts`]: what a child starts with, right and wrong arguments, entries of the manifest.
 //! * [`ends`]: exit codes, faults, kills, waits, and that everything comes back.
-//! * [`bad`]: executables that are none.
+//! * [`bad`]: executables that are none. [`images`]: programs in memory objects.
 #![no_std]
 #![no_main]
 
 mod bad;
 mod ends;
+mod images;
 mod starts;
 
 use abi_types::{CapSlot, ExceptionKind};
@@ -15,7 +16,7 @@ use capos_rt::process::{Child, Command, DEFAULT_PROFILE, Processes};
 use capos_rt::{Env, Error};
 use schema::manifest::ResourceProfile;
 use schema::system_info::{self, Machine};
-use schema::{process_spawner, timer};
+use schema::{frame_allocator, process_spawner, timer};
 use schema_wire::CallError;
 use test_bare::program::{Program, Sibling};
 use test_kit::{Suite, T, Test};
@@ -32,6 +33,8 @@ pub struct Shared {
     pub spawner: CapSlot,
     /// A Timer.
     pub timer: CapSlot,
+    /// A FrameAllocator, in the suite that is not about costs.
+    pub frames: CapSlot,
 }
 
 /// A test.
@@ -88,6 +91,9 @@ const SUITE: Suite<Shared> = Suite::new(&[
     Test::new("spawn.lent", starts::lent),
     Test::new("spawn.entries", starts::entries),
     Test::new("spawn.bad_executables", bad::all),
+    Test::new("spawn.image_runs", images::runs),
+    Test::new("spawn.image_wrong", images::wrong),
+    Test::new("spawn.image_changes", images::changes),
     Test::new("spawn.fault_of_a_child", ends::fault),
     Test::new("spawn.kill", ends::kill),
     Test::new("spawn.waits", ends::waits),
@@ -106,6 +112,7 @@ fn main(env: &'static Env) -> Result<(), Error> {
     let processes = Processes::of(&env.caps)?;
     let spawner = env.cap("processes", process_spawner::INTERFACE_ID)?;
     let timer = env.cap("timer", timer::INTERFACE_ID)?;
+    let frames = env.cap("frames", frame_allocator::INTERFACE_ID).unwrap_or(CapSlot::NONE);
     let suite = if env.variable("LANE") == Some("exact") { &COSTS } else { &SUITE };
-    test_user::run_with(env, suite, &mut Shared { program, processes, spawner, timer })
+    test_user::run_with(env, suite, &mut Shared { program, processes, spawner, timer, frames })
 }
