@@ -287,6 +287,10 @@ fn obey(child: &Child) -> i64 {
 fn obeyed(child: &Child, number: usize, order: Order) -> Result<(), CallError> {
     if order.weight > 0 {
         own(child).set_weight(order.weight)?;
+        // A sleep that is over before the thread has stopped queues nobody.
+        while own(child).snapshot()?.weight != order.weight {
+            timer(child).sleep(100_000)?;
+        }
     }
     timer(child).sleep_until(FROM_NS.load(Ordering::Relaxed))?;
     let (from, before) = (now_ns(), own(child).snapshot()?);

@@ -14,8 +14,16 @@ type Test<'a> = T<'a, Bench>;
 
 /// The first thread's snapshot once what it asked for is in effect.
 fn settled(t: &Test<'_>) -> Option<SnapshotResults> {
-    t.env.program.sleep(100_000);
-    t.env.own(t.env.policy).snapshot().ok()
+    let mut own = t.env.own(t.env.policy);
+    let before = own.snapshot().ok()?;
+    loop {
+        // A sleep that is over before the thread has stopped queues nobody.
+        t.env.program.sleep(100_000);
+        let now = own.snapshot().ok()?;
+        if now.voluntary_blocks > before.voluntary_blocks {
+            return Some(now);
+        }
+    }
 }
 
 /// Weights up to each ceiling, and what is beyond.
