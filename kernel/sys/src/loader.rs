@@ -84,6 +84,7 @@ fn wiring_of(kind: GrantKind<'_>) -> Option<Wiring> {
 
 /// Whether every interrupt line of the manifest can be given: not one of the kernel's, and wired in one way. Nothing is
 /// given yet.
+#[allow(clippy::result_large_err, reason = "once, and an error of it ends the boot")]
 fn check_lines(manifest: &Manifest<'_>) -> Result<(), Refusal> {
     let mut seen: Vec<Wiring> = Vec::new();
     for process in manifest.processes()? {
