@@ -102,9 +102,15 @@ pub fn own(t: &mut Run<'_>) -> Outcome {
     let mut directory = t.env.directory();
     let own = require_ok!(t, directory.own());
     let key = (own.pid, own.generation);
-    // What it ran is told up to its last stop.
-    t.env.program.sleep(100_000);
-    let seen = require_some!(t, find(&mut directory, "objects", key));
+    let mut seen = require_some!(t, find(&mut directory, "objects", key));
+    // What it ran is told up to its last stop, and a sleep that is over before it began is none.
+    for _ in 0..1000 {
+        if seen.cpu_time_ns > 0 {
+            break;
+        }
+        t.env.program.sleep(1_000_000);
+        seen = require_some!(t, find(&mut directory, "objects", key));
+    }
     check!(t, seen.is_named && seen.state == ProcessState::Running, "{seen:?}");
     check_eq!(t, (seen.threads, seen.weight, seen.parent), (1, 64, (0, 0)));
     check!(t, seen.started_ns > 0 && seen.cpu_time_ns > 0, "{seen:?}");
