@@ -2,9 +2,8 @@
 
 use crate::refuse;
 use core_interrupt::{Info, Trigger};
-use kernel_ops::Machine;
 use kernel_ops::interrupt::{self, NotWaiting};
-use kernel_ops::object::Calling;
+use kernel_ops::object::{Calling, Objects};
 use schema::interrupt::{InfoResults, Server, SetEnabledParams, WaitResults};
 use schema::interrupt_capnp::TriggerMode;
 use schema_wire::{Answer, ExceptionKind, NoResult};
@@ -22,14 +21,14 @@ pub trait Host {
 }
 
 /// A line, in a call.
-pub struct OfLine<'c, 'r, M: Machine> {
+pub struct OfLine<'c, 'r, M: Objects> {
     /// The call on it.
     pub calling: &'c mut Calling<'r, M>,
     /// Its place.
     pub place: u32,
 }
 
-impl<M: Machine> Host for OfLine<'_, '_, M> {
+impl<M: Objects> Host for OfLine<'_, '_, M> {
     fn wait(&mut self) -> Result<Option<u64>, NotWaiting> {
         interrupt::wait(self.calling, self.place)
     }

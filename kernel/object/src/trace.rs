@@ -4,8 +4,7 @@
 
 use crate::refuse;
 use core_ledger::Line;
-use kernel_ops::Machine;
-use kernel_ops::object::Calling;
+use kernel_ops::object::{Calling, Objects};
 use kernel_ops::paid::NoMemory;
 use kernel_ops::trace::{self, BUFFER_BYTES, Busy};
 use schema::trace::{
@@ -39,7 +38,7 @@ pub trait Host {
     fn cpus(&self) -> u32;
 }
 
-impl<M: Machine> Host for Calling<'_, M> {
+impl<M: Objects> Host for Calling<'_, M> {
     fn start(&mut self, categories: u32) -> Result<(), Busy> {
         trace::start(self, categories)
     }

@@ -9,7 +9,7 @@ use crate::complete::{complete, complete_words};
 use crate::deadlines;
 use crate::lines::{Held, Slots, Wiring, held};
 use crate::machine::Machine;
-use crate::object::Calling;
+use crate::object::{Calling, Objects};
 use crate::party::Party;
 use abi_ring::{INLINE_WORDS, Outcome, Room};
 use abi_types::Status;
@@ -120,7 +120,7 @@ fn tell_count<M: Machine>(m: M, party: Party, count: u64) {
 }
 
 /// Waits for interrupts that nobody has been told of: how many there are already; `None` if the call completes later.
-pub fn wait<M: Machine>(
+pub fn wait<M: Objects>(
     calling: &mut Calling<'_, M>,
     place: u32,
 ) -> Result<Option<u64>, NotWaiting> {

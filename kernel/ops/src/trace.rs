@@ -7,7 +7,7 @@
 use crate::caller::Caller;
 use crate::capability::ProcessKey;
 use crate::machine::Machine;
-use crate::object::Calling;
+use crate::object::{Calling, Objects};
 use crate::paid::{NoMemory, pay_for_bytes};
 use crate::trace_owner::Owner;
 use abi_sync::atomic::AtomicU64;
@@ -43,7 +43,7 @@ impl From<NoMemory> for Busy {
 }
 
 /// Empties the buffers and records these categories, for the caller's process.
-pub fn start<M: Machine>(calling: &Calling<'_, M>, categories: u32) -> Result<(), Busy> {
+pub fn start<M: Objects>(calling: &Calling<'_, M>, categories: u32) -> Result<(), Busy> {
     let Caller { m, ring, .. } = calling.caller;
     let control = m.trace().ok_or(Busy::Absent)?;
     let (process, state) = (ring.shared.process, &m.tables().trace.0);
@@ -91,7 +91,7 @@ fn make_buffers<M: Machine>(m: M) -> Result<(), OutOfMemory> {
 }
 
 /// Records no more; how many events there are and how many were lost.
-pub fn stop<M: Machine>(calling: &Calling<'_, M>) -> Result<(u64, u64), Busy> {
+pub fn stop<M: Objects>(calling: &Calling<'_, M>) -> Result<(u64, u64), Busy> {
     let Caller { m, ring, .. } = calling.caller;
     let control = m.trace().ok_or(Busy::Absent)?;
     let key = ring.shared.process.key();
