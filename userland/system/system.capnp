@@ -23,6 +23,7 @@ const manifest :Boot.Manifest = (processes = [
     (name = "timer", timer = void),
     (name = "info", systemInfo = void),
     (name = "park", parkSpace = void),
+    (name = "directory", processDirectory = void),
     (name = "processes", processSpawner = void)]),
   # Their console is the shell's terminal. Entries have badge 0 there.
   (name = "counter-server", binary = "server.elf", grants = [

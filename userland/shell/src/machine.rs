@@ -6,15 +6,20 @@ use abi_types::CapSlot;
 use arrayvec::ArrayVec;
 use capos_rt::out::Out;
 use capos_rt::process::{Child, Processes};
+use capos_rt::caller::{Caller, LARGE_WORDS};
 use capos_rt::{Env, Error, Io, Pending, now_ns};
 use schema::console::methods::Read;
 use schema::console::{self, ReadParams};
+use schema::process_directory::{self, ThreadEntry};
+use schema::process_directory_capnp::DirectoryResult;
 use schema::process_handle::methods::Wait;
 use schema::process_handle::{InfoResults, ProcessUsage, WaitResults};
 use schema::system_info::{self, CpuCounters, Machine};
 use schema::{endpoint, park_space, timer};
 use shell_core::jobs::MOST_JOBS;
-use shell_core::system::{Asked, Happening, Measured, Process, Start, System};
+use shell_core::system::{
+    Asked, CapabilityRow, Happening, Listed, ListedName, Measured, Process, ProcessRow, Start, System,
+};
 use shell_core::text::{Ended, Sentence, sentence};
 
 use crate::{measure, start, terminal};
@@ -45,6 +50,7 @@ pub(crate) struct Kernel {
     pub(crate) timer: CapSlot,
     pub(crate) info: CapSlot,
     pub(crate) park: CapSlot,
+    directory: CapSlot,
     pub(crate) processes: Processes,
     pub(crate) running: [Option<Running>; MOST_JOBS],
     shown: ArrayVec<u8, SHOWN_BYTES>,
@@ -64,6 +70,7 @@ impl Kernel {
             timer: env.cap("timer", timer::INTERFACE_ID)?,
             info: env.cap("info", system_info::INTERFACE_ID)?,
             park: env.cap("park", park_space::INTERFACE_ID)?,
+            directory: env.cap("directory", process_directory::INTERFACE_ID)?,
             processes: Processes::of(&env.caps)?,
             running: [const { None }; MOST_JOBS],
             shown: ArrayVec::new(),
@@ -80,6 +87,11 @@ impl Kernel {
         // A console that takes nothing cannot be told about.
         let _shown = out.push(&self.shown).and_then(|()| out.flush());
         self.shown.clear();
+    }
+
+    /// Calls on the directory.
+    fn directory(&self) -> process_directory::Client<Caller<'static, LARGE_WORDS>> {
+        process_directory::Client::new(self.io.large(), self.directory)
     }
 
     /// Waits before something is asked for again that was refused.
@@ -257,11 +269,83 @@ impl System for Kernel {
         counters.map(|cpu| cpu.counters).map_err(|error| sentence(format_args!("{error}")))
     }
 
+    fn processes(&mut self, from: u32) -> Result<Listed<ProcessRow>, Sentence> {
+        let mut directory = self.directory();
+        let message = directory.processes(from).map_err(unlisted)?;
+        let page = message.get().map_err(unlisted)?;
+        let mut rows = ArrayVec::new();
+        for entry in page.processes.iter() {
+            let entry = entry.map_err(unlisted)?;
+            let row = ProcessRow {
+                pid: entry.pid,
+                generation: entry.generation,
+                name: ListedName::from(entry.name).unwrap_or_default(),
+                state: entry.state,
+                threads: entry.live_threads,
+                weight: entry.weight,
+                cpu_time_ns: entry.cpu_time_ns,
+                parent: (entry.parent_generation != 0).then_some(entry.parent_pid),
+            };
+            rows.try_push(row).map_err(unlisted)?;
+        }
+        Ok(Listed { rows, next: page.more.then_some(page.next) })
+    }
+
+    fn threads(&mut self, of: (u32, u32), from: u32) -> Result<Listed<ThreadEntry>, Sentence> {
+        let mut directory = self.directory();
+        let message = directory.threads(of.0, of.1, from).map_err(unlisted)?;
+        let page = message.get().map_err(unlisted)?;
+        is_there(page.result)?;
+        let mut rows = ArrayVec::new();
+        for entry in page.threads.iter() {
+            rows.try_push(entry.map_err(unlisted)?).map_err(unlisted)?;
+        }
+        Ok(Listed { rows, next: page.more.then_some(page.next) })
+    }
+
+    fn capabilities(
+        &mut self,
+        of: (u32, u32),
+        from: u32,
+    ) -> Result<Listed<CapabilityRow>, Sentence> {
+        let mut directory = self.directory();
+        let message = directory.capabilities(of.0, of.1, from).map_err(unlisted)?;
+        let page = message.get().map_err(unlisted)?;
+        is_there(page.result)?;
+        let mut rows = ArrayVec::new();
+        for entry in page.capabilities.iter() {
+            let entry = entry.map_err(unlisted)?;
+            let row = CapabilityRow {
+                slot: entry.slot,
+                kind: entry.kind,
+                interface_id: entry.interface_id,
+                name: ListedName::from(entry.name).unwrap_or_default(),
+            };
+            rows.try_push(row).map_err(unlisted)?;
+        }
+        Ok(Listed { rows, next: page.more.then_some(page.next) })
+    }
+
     fn now_ns(&mut self) -> u64 {
         now_ns()
     }
 
     fn measure(&mut self, index: usize) -> Option<Result<Measured, Sentence>> {
         measure::measure(self, index)
+    }
+}
+
+/// What is said of a list that could not be read.
+fn unlisted(error: impl fmt::Display) -> Sentence {
+    sentence(format_args!("the directory of processes does not answer: {error}"))
+}
+
+/// A process that is gone has no list.
+fn is_there(result: DirectoryResult) -> Result<(), Sentence> {
+    match result {
+        DirectoryResult::Ok => Ok(()),
+        DirectoryResult::StaleGeneration => {
+            Err(sentence(format_args!("that process is gone: ps lists those there are")))
+        }
     }
 }

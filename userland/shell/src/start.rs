@@ -28,6 +28,7 @@ pub(crate) const PROFILE: ResourceProfile = ResourceProfile {
     in_flight_call_limit: 32,
     endpoint_queue_limit: 32,
     kernel_bytes: 524_288,
+    registered_buffers: 0,
 };
 
 /// Starts a program, and waits for its end from now on.

@@ -2,6 +2,9 @@
 
 use core::fmt::Write;
 
+use arrayvec::{ArrayString, ArrayVec};
+use schema::process_directory::ThreadEntry;
+use schema::process_directory_capnp::{CapabilityKind, ProcessState};
 use schema::process_handle::{InfoResults, ProcessUsage};
 use schema::system_info::{CpuCounters, Machine};
 
@@ -53,7 +56,7 @@ pub enum Happening {
         /// Which one.
         badge: u64,
         /// What.
-        bytes: arrayvec::ArrayVec<u8, PIECE_BYTES>,
+        bytes: ArrayVec<u8, PIECE_BYTES>,
     },
     /// A program reads from the console.
     Reads {
@@ -77,6 +80,56 @@ pub struct Measured {
     pub times: u64,
     /// How long that took.
     pub ns: u64,
+}
+
+/// Rows of a page of a list at most, as many as the kernel's directory gives.
+pub const MOST_ROWS: usize = 16;
+/// Bytes of the name of a process or a capability at most.
+const LISTED_NAME_BYTES: usize = 44;
+/// The name of a process or a capability.
+pub type ListedName = ArrayString<LISTED_NAME_BYTES>;
+
+/// A page of a list.
+#[derive(Clone, Debug)]
+pub struct Listed<R> {
+    /// What is on it, which may be nothing.
+    pub rows: ArrayVec<R, MOST_ROWS>,
+    /// Where the next page begins; none after the last.
+    pub next: Option<u32>,
+}
+
+/// A process of the machine, the shell's or another's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessRow {
+    /// Its number.
+    pub pid: u32,
+    /// Which process of that number it is.
+    pub generation: u32,
+    /// What it is called.
+    pub name: ListedName,
+    /// Whether it runs.
+    pub state: ProcessState,
+    /// Threads that live.
+    pub threads: u32,
+    /// What its threads weigh.
+    pub weight: u16,
+    /// Time that its threads ran.
+    pub cpu_time_ns: u64,
+    /// Who lends it what it may use; itself a process, or none.
+    pub parent: Option<u32>,
+}
+
+/// A capability of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapabilityRow {
+    /// Its slot.
+    pub slot: u32,
+    /// Which side of what it is.
+    pub kind: CapabilityKind,
+    /// Its interface; 0 if nobody knows.
+    pub interface_id: u64,
+    /// What the process calls it; empty if it came to it later.
+    pub name: ListedName,
 }
 
 /// The machine. What is written to it goes to the console.
@@ -104,6 +157,16 @@ pub trait System: Write {
     fn machine(&mut self) -> Result<Machine, Sentence>;
     /// What a CPU counts.
     fn cpu(&mut self, cpu: u32) -> Result<CpuCounters, Sentence>;
+    /// Processes whose number is `from` or more.
+    fn processes(&mut self, from: u32) -> Result<Listed<ProcessRow>, Sentence>;
+    /// Threads of a process, by number and generation, whose number is `from` or more.
+    fn threads(&mut self, of: (u32, u32), from: u32) -> Result<Listed<ThreadEntry>, Sentence>;
+    /// Capabilities of a process in slots from that number on.
+    fn capabilities(
+        &mut self,
+        of: (u32, u32),
+        from: u32,
+    ) -> Result<Listed<CapabilityRow>, Sentence>;
     /// The monotonic clock.
     fn now_ns(&mut self) -> u64;
     /// Measures one thing after the other; nothing behind the last.

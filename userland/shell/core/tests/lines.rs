@@ -193,3 +193,30 @@ test_property::proptest! {
         prop_assert_eq!(code, 42, "{}", script.text());
     }
 }
+
+#[test]
+fn processes_threads_and_capabilities_are_listed_page_by_page() {
+    let shown = ["init", "runs", "12.3 ms", "manifest", "worker", "ends", "  0\n", PROMPT];
+    assert_eq!(shows("ps\r", &shown), 0);
+    assert_eq!(shows("threads 0\r", &["  3", "runs", "batch", "  5", "is parked", PROMPT]), 0);
+    let shown = [
+        "clock", "Timer", "-  ", "0x123456789abcdef0, served by a program", "requests", "unknown",
+        PROMPT,
+    ];
+    assert_eq!(shows("caps 0\r", &shown), 0);
+}
+
+#[test]
+fn a_process_that_is_not_there_is_said_to_be_gone() {
+    for (line, sentence) in [
+        ("threads", "takes the number of one process"),
+        ("caps 1 2", "takes the number of one process"),
+        ("threads init", "is no number of a process"),
+        ("caps 4294967296", "is no number of a process"),
+        ("caps 3", "there is no process 3"),
+        ("threads 8", "there is no process 8"),
+        ("threads 7", "that process is gone"),
+    ] {
+        assert_eq!(shows(&format!("{line}\r"), &[sentence, PROMPT]), 1, "{line}");
+    }
+}

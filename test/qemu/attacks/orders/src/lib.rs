@@ -82,7 +82,7 @@ pub enum Order {
 
 impl Order {
     /// Every order, by number.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Compute,
         Self::Rings,
         Self::Cells,

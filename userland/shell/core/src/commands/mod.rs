@@ -1,6 +1,7 @@
 //! The table of commands: a name, a sentence, an example, what it takes. One file each; a new one is a file and a line.
 
 mod bench;
+mod caps;
 mod clear;
 mod cpus;
 mod demo;
@@ -9,7 +10,9 @@ mod jobs;
 mod kill;
 mod leave;
 mod mem;
+mod ps;
 pub(crate) mod run;
+mod threads;
 mod time;
 mod uptime;
 mod wait;
@@ -75,6 +78,9 @@ pub const COMMANDS: &[&Command] = &[
     &jobs::COMMAND,
     &wait::COMMAND,
     &kill::COMMAND,
+    &ps::COMMAND,
+    &threads::COMMAND,
+    &caps::COMMAND,
     &mem::COMMAND,
     &cpus::COMMAND,
     &uptime::COMMAND,

@@ -2,12 +2,18 @@
 
 use std::collections::VecDeque;
 
+use schema::process_directory::ThreadEntry;
+use schema::process_directory_capnp::{CapabilityKind, ProcessState, ThreadState, WaitsFor};
 use schema::process_handle::{InfoResults, LineUsage, ProcessUsage};
 use schema::process_handle_capnp::ExitReason;
+use schema::scheduling_policy_capnp::LatencyClass;
 use schema::system_info::{CpuCounters, Machine};
 use schema::system_info_capnp::ImageProfile;
 use shell_core::Shell;
-use shell_core::system::{Asked, Happening, Measured, Process, Program, Start, System};
+use shell_core::system::{
+    Asked, CapabilityRow, Happening, Listed, ListedName, Measured, Process, ProcessRow, Program, Start,
+    System,
+};
 use shell_core::text::{Ended, Sentence, sentence};
 
 pub const PROGRAMS: [Program; 5] = [
@@ -17,6 +23,37 @@ pub const PROGRAMS: [Program; 5] = [
     Program { name: "noise", about: "writes half a line" },
     Program { name: "refused", about: "cannot be started" },
 ];
+
+/// A thread that does nothing.
+const THREAD: ThreadEntry = ThreadEntry {
+    tid: 0,
+    generation: 1,
+    state: ThreadState::Ended,
+    killed: false,
+    waits_for: WaitsFor::NotWaiting,
+    calls: 0,
+    receives: 0,
+    sleeps: 0,
+    joins: 0,
+    parks: 0,
+    inputs: 0,
+    outputs: 0,
+    memory_changes: 0,
+    process_ends: 0,
+    weight: 64,
+    class: LatencyClass::Batch,
+    cpu: 1,
+    runtime_ns: 1_500,
+    virtual_runtime_ns: 0,
+    runnable_accumulated_ns: 0,
+    voluntary_blocks: 8,
+    preemptions: 9,
+    interrupts: 0,
+};
+
+fn listed<R, const N: usize>(rows: [R; N], next: Option<u32>) -> Listed<R> {
+    Listed { rows: rows.into_iter().collect(), next }
+}
 
 /// What a process does next.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,6 +196,7 @@ impl System for Script {
             in_flight_call_limit: 0,
             endpoint_queue_limit: 0,
             kernel_bytes: line,
+            registered_buffers: line,
         })
     }
 
@@ -212,6 +250,66 @@ impl System for Script {
             handoffs_taken: 0,
             handoffs_missed: 0,
             syscalls: 0,
+            idle_cooperative: 0,
+            idle_dispatch_timer: 0,
+            idle_dispatch_block: 0,
+            idle_dispatch_exit: 0,
+            policy_admissions: 0,
+            policy_denials: 0,
+        })
+    }
+
+    /// Pages of one row each, with an empty one between.
+    fn processes(&mut self, from: u32) -> Result<Listed<ProcessRow>, Sentence> {
+        let row = |pid, name, state| ProcessRow {
+            pid,
+            generation: 1,
+            name: ListedName::from(name).unwrap(),
+            state,
+            threads: 2,
+            weight: 64,
+            cpu_time_ns: 12_345_678,
+            parent: (pid > 0).then_some(0),
+        };
+        Ok(match from {
+            0 => listed([row(0, "init", ProcessState::Running)], Some(1)),
+            1 => listed([], Some(2)),
+            2..=7 => listed([row(7, "worker", ProcessState::Ending)], None),
+            _ => listed([], None),
+        })
+    }
+
+    fn threads(&mut self, of: (u32, u32), from: u32) -> Result<Listed<ThreadEntry>, Sentence> {
+        if of == (7, 1) {
+            return Err(sentence(format_args!("that process is gone: ps lists those there are")));
+        }
+        let thread = |tid, state, waits_for| ThreadEntry { tid, state, waits_for, ..THREAD };
+        Ok(match from {
+            0 => listed([thread(3, ThreadState::Running, WaitsFor::NotWaiting)], Some(4)),
+            _ => listed([thread(5, ThreadState::Waiting, WaitsFor::Park)], None),
+        })
+    }
+
+    fn capabilities(
+        &mut self,
+        _: (u32, u32),
+        from: u32,
+    ) -> Result<Listed<CapabilityRow>, Sentence> {
+        let row = |slot, kind, interface_id, name| CapabilityRow {
+            slot,
+            kind,
+            interface_id,
+            name: ListedName::from(name).unwrap(),
+        };
+        Ok(match from {
+            0 => listed(
+                [
+                    row(0, CapabilityKind::Object, schema::timer::INTERFACE_ID, "clock"),
+                    row(1, CapabilityKind::Client, 0x1234_5678_9abc_def0, ""),
+                ],
+                Some(9),
+            ),
+            _ => listed([row(9, CapabilityKind::Endpoint, 0, "requests")], None),
         })
     }
 
