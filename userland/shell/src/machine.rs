@@ -4,9 +4,9 @@ use core::fmt;
 
 use abi_types::CapSlot;
 use arrayvec::ArrayVec;
+use capos_rt::caller::{Caller, LARGE_WORDS};
 use capos_rt::out::Out;
 use capos_rt::process::{Child, Processes};
-use capos_rt::caller::{Caller, LARGE_WORDS};
 use capos_rt::{Env, Error, Io, Pending, now_ns};
 use schema::console::methods::Read;
 use schema::console::{self, ReadParams};
@@ -18,7 +18,8 @@ use schema::system_info::{self, CpuCounters, Machine};
 use schema::{endpoint, park_space, timer};
 use shell_core::jobs::MOST_JOBS;
 use shell_core::system::{
-    Asked, CapabilityRow, Happening, Listed, ListedName, Measured, Process, ProcessRow, Start, System,
+    Asked, CapabilityRow, Happening, Listed, ListedName, Measured, Process, ProcessRow, Start,
+    System,
 };
 use shell_core::text::{Ended, Sentence, sentence};
 

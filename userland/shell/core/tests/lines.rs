@@ -200,7 +200,12 @@ fn processes_threads_and_capabilities_are_listed_page_by_page() {
     assert_eq!(shows("ps\r", &shown), 0);
     assert_eq!(shows("threads 0\r", &["  3", "runs", "batch", "  5", "is parked", PROMPT]), 0);
     let shown = [
-        "clock", "Timer", "-  ", "0x123456789abcdef0, served by a program", "requests", "unknown",
+        "clock",
+        "Timer",
+        "-  ",
+        "0x123456789abcdef0, served by a program",
+        "requests",
+        "unknown",
         PROMPT,
     ];
     assert_eq!(shows("caps 0\r", &shown), 0);

@@ -24,7 +24,11 @@ fn run(shell: &mut Shell<'_>, given: &Given<'_>) -> Result<i64, Sentence> {
         let page = shell.system.capabilities((process.pid, process.generation), at)?;
         for capability in &page.rows {
             let name = if capability.name.is_empty() { "-" } else { &capability.name };
-            shell.say(format_args!("{:>4}  {name:<18}  {}", capability.slot, interface(capability)));
+            shell.say(format_args!(
+                "{:>4}  {name:<18}  {}",
+                capability.slot,
+                interface(capability)
+            ));
         }
         from = page.next;
     }

@@ -23,7 +23,9 @@ const NUMBER_BYTES: usize = 10;
 
 fn run(shell: &mut Shell<'_>, given: &Given<'_>) -> Result<i64, Sentence> {
     alone(given, COMMAND.name)?;
-    shell.say(format_args!("pid  name                state     threads  weight    CPU time  lent by"));
+    shell.say(format_args!(
+        "pid  name                state     threads  weight    CPU time  lent by"
+    ));
     let mut from = Some(0);
     while let Some(at) = from {
         let page = shell.system.processes(at)?;

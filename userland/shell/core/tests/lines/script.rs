@@ -11,8 +11,8 @@ use schema::system_info::{CpuCounters, Machine};
 use schema::system_info_capnp::ImageProfile;
 use shell_core::Shell;
 use shell_core::system::{
-    Asked, CapabilityRow, Happening, Listed, ListedName, Measured, Process, ProcessRow, Program, Start,
-    System,
+    Asked, CapabilityRow, Happening, Listed, ListedName, Measured, Process, ProcessRow, Program,
+    Start, System,
 };
 use shell_core::text::{Ended, Sentence, sentence};
 
