@@ -27,6 +27,7 @@ const PROFILE: ResourceProfile = ResourceProfile {
     in_flight_call_limit: 4,
     endpoint_queue_limit: 4,
     kernel_bytes: 1 << 16,
+    registered_buffers: 0,
 };
 
 fn body(body: impl Fn(User) + Send + Sync + 'static) -> Body {
