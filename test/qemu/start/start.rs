@@ -183,7 +183,7 @@ fn no_more_than_the_interface(t: &mut Testing<'_>) -> Outcome {
     let console = require_ok!(t, t.env.env.cap("console", console::INTERFACE_ID));
     let own = require_ok!(t, t.env.env.cap("own", endpoint::INTERFACE_ID));
     let caps = [
-        (t.env.timer, timer::INTERFACE_TAG, 3),
+        (t.env.timer, timer::INTERFACE_TAG, 4),
         (t.env.info, system_info::INTERFACE_TAG, 2),
         (t.env.spawner, thread_spawner::INTERFACE_TAG, 1),
         (t.env.control, thread_control::INTERFACE_TAG, 3),
