@@ -69,8 +69,9 @@ def _capos_system_impl(ctx):
         file = files[0]
         binaries.append(file)
         if file.extension == "elf":
-            # The kernel's reports have its own symbols; nobody reads a program's.
-            file = _strip(ctx, file, name, "--strip-all")
+            # The kernel's reports have its own symbols; a program's are for tools that look into the bundle.
+            what = "--strip-debug" if ctx.attr.keeps_program_symbols else "--strip-all"
+            file = _strip(ctx, file, name, what)
         tree.append(("boot/" + name, file))
 
     config = ctx.actions.declare_file(ctx.label.name + ".tree/limine.conf")
@@ -121,6 +122,7 @@ capos_system = rule(
     attrs = {
         "cmdline": attr.string(doc = "Kernel command line: space separated words, see docs/book/kernel.md."),
         "kaslr": attr.bool(doc = "Whether the loader may slide a relocatable kernel."),
+        "keeps_program_symbols": attr.bool(doc = "Whether programs keep the names of their functions."),
         "kernel": attr.label(mandatory = True, allow_single_file = True, cfg = profile_transition, doc = "A capos_binary(runs_on = \"kernel\")."),
         "modules": attr.label_keyed_string_dict(cfg = profile_transition, doc = "File → name below /boot."),
         "profile": attr.string(default = "release", values = PROFILES.keys(), doc = "How kernel and modules are built."),
