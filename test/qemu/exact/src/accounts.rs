@@ -18,7 +18,7 @@ type Test<'a> = T<'a, Program>;
 const MOST_OF_A_MEBIBYTE: u64 = 60_000;
 /// What the end of a process of 16 threads may take there: no more than it does. 60,000 would be right, and are not
 /// reached (docs/book/figures.md).
-const MOST_OF_AN_END: u64 = 120_000;
+const MOST_OF_AN_END: u64 = 124_000;
 /// Frames of a mebibyte.
 const MEBIBYTE: u64 = 256;
 
