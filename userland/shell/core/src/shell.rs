@@ -23,6 +23,9 @@ const AHEAD_BYTES: usize = 1024;
 /// Programs that can be run by name.
 pub const MOST_PROGRAMS: usize = 40;
 
+/// Bytes of a line that a program in the background has not ended yet: longer ones are shown in pieces.
+const BEHIND_BYTES: usize = 512;
+
 const CTRL_C: u8 = 3;
 
 /// The exit code of a program that was ended by Ctrl-C.
@@ -50,6 +53,13 @@ struct Reader {
     capacity: usize,
 }
 
+/// What a program in the background has written of a line that is not ended.
+#[derive(Debug)]
+struct Behind {
+    badge: u64,
+    bytes: ArrayVec<u8, BEHIND_BYTES>,
+}
+
 /// The shell.
 pub struct Shell<'s> {
     pub(crate) system: &'s mut dyn System,
@@ -61,6 +71,7 @@ pub struct Shell<'s> {
     readers: ArrayVec<Reader, MOST_JOBS>,
     /// The badge of the program that a person looks at.
     foreground: Option<u64>,
+    behind: Behind,
     /// Whether the console is at the beginning of a row.
     is_row_new: bool,
     last_code: i64,
@@ -86,6 +97,7 @@ impl<'s> Shell<'s> {
             ahead: ArrayVec::new_const(),
             readers: ArrayVec::new_const(),
             foreground: None,
+            behind: Behind { badge: 0, bytes: ArrayVec::new_const() },
             is_row_new: true,
             last_code: 0,
             ending: None,
@@ -96,7 +108,9 @@ impl<'s> Shell<'s> {
     pub fn run(&mut self) -> i64 {
         self.say(format_args!("{}", commands::WELCOME));
         loop {
-            match self.read() {
+            let typed = self.read();
+            self.end_behind();
+            match typed {
                 Typed::Line => {
                     // The editor's lines are no longer.
                     let line = ArrayString::<LINE_BYTES>::from(self.editor.text());
@@ -282,6 +296,39 @@ impl<'s> Shell<'s> {
         }
     }
 
+    /// Shows the lines that a program in the background has ended, and keeps what comes after them: its calls are
+    /// shorter than its lines.
+    fn wrote_behind(&mut self, badge: u64, bytes: &[u8]) {
+        let ended = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let (lines, rest) = bytes.split_at_checked(ended).unwrap_or((bytes, &[]));
+        let is_others = self.behind.badge != badge && !self.behind.bytes.is_empty();
+        let is_long = lines.is_empty() && self.behind.bytes.remaining_capacity() < rest.len();
+        if is_others || is_long || !lines.is_empty() {
+            let _said = self.editor.hide(&mut self.system);
+            if is_others || is_long {
+                self.end_behind();
+            }
+            if !lines.is_empty() {
+                self.system.show(&self.behind.bytes);
+                self.behind.bytes.clear();
+                self.system.show(lines);
+            }
+            let _said = self.editor.show(&mut self.system);
+        }
+        self.behind.badge = badge;
+        // A call has fewer bytes than there is room for.
+        let _fits = self.behind.bytes.try_extend_from_slice(rest);
+    }
+
+    /// Shows what there is of a line of a program in the background, and ends it.
+    fn end_behind(&mut self) {
+        if !self.behind.bytes.is_empty() {
+            self.system.show(&self.behind.bytes);
+            self.behind.bytes.clear();
+            let _said = self.system.write_str("\n");
+        }
+    }
+
     /// Reads a line, and shows above it what happens meanwhile.
     fn read(&mut self) -> Typed {
         self.tell();
@@ -297,18 +344,14 @@ impl<'s> Shell<'s> {
                     self.reads(Reader { badge, asked, capacity });
                     continue;
                 }
-                Happening::Wrote { bytes, .. } => {
-                    let _said = self.editor.hide(&mut self.system);
-                    self.system.show(&bytes);
-                    if bytes.last().is_some_and(|last| *last != b'\n') {
-                        let _said = self.system.write_str("\n");
-                    }
-                    let _said = self.editor.show(&mut self.system);
+                Happening::Wrote { badge, bytes } => {
+                    self.wrote_behind(badge, &bytes);
                     continue;
                 }
                 Happening::Ended(process, ended) => {
                     if self.ended(process, ended) {
                         let _said = self.editor.hide(&mut self.system);
+                        self.end_behind();
                         self.tell();
                         let _said = self.editor.show(&mut self.system);
                     }

@@ -225,3 +225,16 @@ fn a_process_that_is_not_there_is_said_to_be_gone() {
         assert_eq!(shows(&format!("{line}\r"), &[sentence, PROMPT]), 1, "{line}");
     }
 }
+
+#[test]
+fn lines_of_a_program_in_the_background_stay_whole() {
+    let shown = ["one line\n", "two lines\n", "half\n", "pieces: ended well", PROMPT];
+    assert_eq!(shows("pieces &\r", &shown), 0);
+    // Two at once, and one that writes more than is kept of a line.
+    let (shown, _) = session("pieces &\rpieces &\rnoise &\r");
+    assert_eq!(
+        shown.matches("two lines\n").count() + shown.matches("two\n lines\n").count(),
+        2,
+        "{shown}"
+    );
+}

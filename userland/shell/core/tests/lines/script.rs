@@ -16,11 +16,12 @@ use shell_core::system::{
 };
 use shell_core::text::{Ended, Sentence, sentence};
 
-pub const PROGRAMS: [Program; 5] = [
+pub const PROGRAMS: [Program; 6] = [
     Program { name: "hello", about: "says hello" },
     Program { name: "forever", about: "never ends by itself" },
     Program { name: "keys", about: "reads a byte and ends with it" },
     Program { name: "noise", about: "writes half a line" },
+    Program { name: "pieces", about: "writes its lines in pieces" },
     Program { name: "refused", about: "cannot be started" },
 ];
 
@@ -161,6 +162,11 @@ impl System for Script {
             }
             "forever" | "counter-server" => vec![Next::Endless],
             "keys" => vec![Next::Read, Next::End(0)],
+            "pieces" => {
+                let pieces = ["one li", "ne\ntwo", " lines\nhal", "f"];
+                let say = |text: &str| Next::Say(text.as_bytes().to_vec());
+                pieces.map(say).into_iter().chain([Next::End(0)]).collect()
+            }
             "noise" => vec![Next::Say(b"half \xff".to_vec()), Next::End(7)],
             "counter-client" => vec![Next::Say(b"press\n".to_vec()), Next::Read, Next::End(0)],
             _ => return Err(sentence(format_args!("it cannot be started"))),
